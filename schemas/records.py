@@ -1,0 +1,307 @@
+"""The records that every room reads and writes, one declaration each (see `schemas.declare`).
+
+Field names are those of the published datasets. `TABLES` maps a run directory's folders to them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.declare import Int8, Int32, Text, column, record, table_of
+
+
+@record()
+class Hunk:
+    """One changed region, in the line numbers of a zero-context unified diff (1-based)."""
+
+    old_start: Int32 = column("first old line; the line before the insertion when `old_lines` is 0")
+    old_lines: Int32 = column("number of old lines replaced")
+    new_start: Int32 = column("first new line; the line before the deletion when `new_lines` is 0")
+    new_lines: Int32 = column("number of new lines put there")
+
+
+@record(table="edits", sort=("repo", "path", "commit_time", "id"))
+class Edit:
+    """A commit that changed one source file in place: the file before and after, and how it got in."""
+
+    id: str = column("hash of repo, commit and path")
+    repo: str = column("owner/name when the origin remote tells, else the folder's name")
+    commit: str = column("object id of the commit")
+    parent: str = column("object id of its first parent")
+    path: str = column("file path inside the repository")
+    language: str = column("programming language, in the spelling of the `language` column of pairs")
+    old_contents: Text = column("the whole file before the commit")
+    new_contents: Text = column("the whole file after the commit")
+    subject: str = column("first line of the commit message")
+    message: Text = column("the whole commit message")
+    author_time: int = column("author time, seconds since 1970 UTC")
+    commit_time: int = column("committer time, seconds since 1970 UTC")
+    license: str | None = column("SPDX id of the repository's licence file; null when none was recognised")
+    merged_by: str | None = column(
+        "how it got in: `merge-commit`, `pr:<n>`, `mr:<n>`, `review-trailer`; null when git does not tell"
+    )
+    reverted_by: str | None = column("commit that says it reverts this one; null when none in this history")
+    bot: bool = column("the author is a known bot")
+    ai_assisted: str | None = column("assistant named by a trailer of the message; null when none")
+    hunks: list[Hunk] = column("changed regions, top to bottom")
+    lines_added: Int32 = column("lines only in the new file")
+    lines_removed: Int32 = column("lines only in the old file")
+
+
+@record(table="verdicts", sort=("stage", "id"))
+class Verdict:
+    """What a stage decided about one row. A dropped row stays here with its reason."""
+
+    id: str = column("id of the row; `repo@commit` for a commit that never became an edit")
+    stage: str = column("stage that decided")
+    keep: bool = column("whether the row went on")
+    reason: str | None = column("reason code of the drop; null when kept")
+    detail: str | None = column("what a person would want to know about it, in a few words")
+
+
+@record()
+class CriterionScore:
+    """How strongly one criterion is supported for one edit."""
+
+    criterion: str = column("criterion code: FC, RE, ME, SH, RM, or a user's own")
+    score: float = column("0 to 1: estimated probability that the edit improves this criterion")
+
+
+@record(table="labels")
+class Label:
+    """A labeler's decision about an edit: which criterion it improves, if any."""
+
+    id: str = column("id of the edit")
+    labeler: str = column("who decided: name and version")
+    method: str = column("`rule`, `classifier`, `model` or `execution`")
+    criterion: str | None = column("the criterion that the edit improves most; null when none is supported")
+    confidence: float = column("0 to 1: estimated probability of `criterion`; 0 when null")
+    single_intent: float = column("0 to 1: estimated probability that the edit has one purpose")
+    scores: list[CriterionScore] = column("every criterion with its score, in the criteria file's order")
+    terms: list[str] = column("the terms of the message and change that spoke for `criterion`")
+
+
+@record()
+class PairEvidence:
+    """What the label of a pair rests on."""
+
+    edit_id: str = column("id of the edit that the pair was built from")
+    labeler: str = column("who gave the criterion")
+    method: str = column("`rule`, `classifier`, `model` or `execution`")
+    confidence: float = column("the labeler's estimated probability, 0 to 1")
+    single_intent: float = column("estimated probability that the edit has one purpose, 0 to 1")
+    scores: list[CriterionScore] = column("every criterion's score")
+    terms: list[str] = column("terms that spoke for the criterion")
+    subject: str = column("first line of the commit message")
+    instruction_by: str = column("what wrote `input`: template or model, with its version")
+    system_kind: str = column("`none`, `all` or `single`: which system prompt was drawn")
+
+
+@record(table="pairs", sort=("repo", "path", "idx"))
+class PreferencePair:
+    """Two versions of a file with a preference under one criterion. A superset of the columns of
+    Themis-CodePreference, with its names and label spellings."""
+
+    system: Text = column("system prompt; empty when none was drawn")
+    input: Text = column("the instruction that either version could answer")
+    chosen: Text = column("the preferred version")
+    rejected: Text = column("the other version")
+    language: str = column("programming language")
+    aspect: str = column("criterion, spelled out")
+    source: str = column("where the pair comes from")
+    idx: str = column("id of the pair: hash of its edit and criterion")
+    repo: str = column("repository of the edit")
+    commit: str = column("object id of the commit")
+    path: str = column("file path inside the repository")
+    license: str | None = column("SPDX id of the repository's licence; null when none was recognised")
+    evidence: PairEvidence = column("what the label rests on")
+    split: str = column("`train` or `test`")
+
+
+@record()
+class ProblemTest:
+    """One piece of a problem's suite."""
+
+    kind: str = column("`check` (source of `def check(candidate)`), `assert`, `stdin` or `unittest`")
+    code: Text | None = column("source of the test; null for `stdin`")
+    stdin: Text | None = column("standard input; null unless kind is `stdin`")
+    stdout: Text | None = column("expected standard output; null unless kind is `stdin`")
+
+
+@record(table="problems", sort=())
+class Problem:
+    """A programming problem as published, with its reference solution and suite."""
+
+    id: str = column("hash of source, name, prompt, solution and tests")
+    name: str = column("the problem's name in its source, such as HumanEval/7")
+    prompt: Text = column("statement as shown to a model")
+    language: str = column("programming language of the solution")
+    entry_point: str = column("function that the suite calls")
+    solution: Text = column("the whole reference program")
+    tests: list[ProblemTest] = column("the suite")
+    source: str = column("file or dataset it was imported from")
+    license: str | None = column("SPDX id of the problem set's licence; null when the source does not tell")
+
+
+@record()
+class FunctionSpan:
+    """A function of a program: a step."""
+
+    name: str = column("qualified name, such as `solve` or `Stack.push`")
+    start_byte: int = column("first byte of the definition, decorators included (UTF-8)")
+    end_byte: int = column("one past its last byte")
+    signature: str = column("the `def` line without the body, as written")
+    docstring: Text | None = column("docstring as written, without quotes; null when none")
+    calls: list[str] = column("functions of the same program that it calls, in order of first call")
+
+
+@record(table="programs", sort=())
+class Program:
+    """A solution decomposed into functions."""
+
+    id: str = column("hash of the problem's id and the code")
+    problem_id: str = column("id of the problem")
+    problem: str = column("name of the problem in its source")
+    language: str = column("programming language")
+    entry_point: str = column("function that the suite calls")
+    code: Text = column("the whole program; it passes the problem's suite")
+    functions: list[FunctionSpan] = column("its functions, in order of position; byte spans index `code`")
+    skeleton: Text = column("`code` with each body replaced by `pass`, signatures and docstrings kept")
+    decomposed_by: str = column("`as-written` or the model that rewrote it")
+
+
+@record(table="tests", sort=())
+class FunctionTest:
+    """A unit test of one function: a call and the value that the reference gives."""
+
+    id: str = column("hash of program, function and call")
+    program_id: str = column("id of the program")
+    function: str = column("qualified name of the function under test")
+    call: Text = column("arguments in the sandbox's tagged encoding")
+    expected: Text = column("value or error of the reference, in the same encoding")
+    source: str = column("`harvested` from the original suite, `mutated` inputs, or the model that wrote it")
+    kills: list[Int32] = column("indices of the reference's mutants on which this test fails")
+    selected: bool = column("in the smallest greedy set with the same kills")
+
+
+@record()
+class Generator:
+    """What made a candidate."""
+
+    model: str = column("model name, or `mutation` with its version")
+    temperature: float | None = column("sampling temperature; null when not sampled")
+    seed: int = column("seed of the draw")
+    detail: str | None = column("for a mutation: operator and place")
+
+
+@record(table="candidates", sort=())
+class Candidate:
+    """A completion of a program's skeleton, not yet judged."""
+
+    id: str = column("hash of program and completion")
+    problem_id: str = column("id of the problem")
+    program_id: str = column("id of the program whose skeleton was completed")
+    completion: Text = column("the whole program as completed")
+    generator: Generator = column("what made it")
+
+
+@record()
+class Step:
+    """The label of one function of a candidate."""
+
+    name: str = column("qualified name of the function")
+    start_byte: int = column("first byte of the function in `completion` (UTF-8)")
+    end_byte: int = column("one past its last byte")
+    label: Int8 | None = column("1 all its tests pass, 0 one fails, null no valid test or no verdict")
+    tests_run: Int32 = column("unit tests that gave a verdict")
+    tests_passed: Int32 = column("of these, passed")
+    reason: str = column("`passed`, `failed`, `no_tests`, `missing`, `infra_error`, or the sandbox's status")
+
+
+@record(table="steps", sort=())
+class StepLabeledCandidate:
+    """A candidate with its outcome and one label a function."""
+
+    id: str = column("id of the candidate")
+    problem_id: str = column("id of the problem")
+    prompt: Text = column("statement and skeleton as shown to a model")
+    completion: Text = column("the whole program; byte offsets of `steps` index it as UTF-8")
+    outcome: Int8 | None = column("1 passes the problem's suite, 0 fails it, null no verdict")
+    outcome_reason: str = column("`passed` or the sandbox's status")
+    steps: list[Step] = column("one entry a function of the reference program")
+    conflict: str = column(
+        "`o1z0` passes though a step fails, `o0z1` fails though every labelled step passes, else `none`"
+    )
+    language: str = column("programming language")
+    source: str = column("file or dataset of the problem")
+    license: str | None = column("SPDX id of the problem set's licence; null when not known")
+    generator: Generator = column("what made the candidate")
+    isolation: str = column("backend and layers that ran it")
+    split: str = column("`train` or `test`; all candidates of a problem are in one split")
+
+
+@record()
+class ToolCall:
+    """A tool call of an assistant message."""
+
+    id: str | None = column("call id; null when the source has none")
+    name: str = column("tool name")
+    arguments: Text = column("arguments as JSON text")
+
+
+@record()
+class Message:
+    """One message of a trajectory."""
+
+    role: str = column("`system`, `user`, `assistant` or `tool`")
+    content: Text = column("text of the message; empty when there is none")
+    name: str | None = column("tool name of a tool message; null otherwise")
+    tool_call_id: str | None = column("the call that a tool message answers; null otherwise")
+    tool_calls: list[ToolCall] = column("calls that an assistant message makes")
+
+
+@record(table="trajectories", sort=("instance_id", "id"))
+class Trajectory:
+    """An agent's whole attempt at one task, with whether it resolved it."""
+
+    id: str = column("hash of instance, messages and patch")
+    instance_id: str = column("the task")
+    messages: list[Message] = column("the conversation, in order")
+    patch: Text | None = column("the final patch; null when the source has none")
+    resolved: bool | None = column("whether the fail-to-pass tests pass after it; null when not known")
+    policy: str | None = column("model that acted; null when not known")
+    source: str = column("file or dataset it was imported from")
+    split: str = column("`train` or `test`; all trajectories of an instance are in one split")
+
+
+@record(table="scores")
+class Score:
+    """A model's scores of one pair, as the evaluation saw them."""
+
+    id: str = column("`idx` of the pair")
+    aspect: str = column("criterion, spelled out")
+    language: str = column("programming language")
+    chosen_score: float = column("score of the preferred version")
+    rejected_score: float = column("score of the other version")
+
+
+TABLES: dict[str, type[Any]] = {
+    table_of(cls): cls
+    for cls in (
+        Edit,
+        Verdict,
+        Label,
+        PreferencePair,
+        Problem,
+        Program,
+        FunctionTest,
+        Candidate,
+        StepLabeledCandidate,
+        Trajectory,
+        Score,
+    )
+}
+"""Record type of every table of a run directory, by folder name."""
+
+SPLIT_TABLES = ("pairs", "steps", "trajectories")
+"""Tables that are published: one subfolder a split."""

@@ -1,0 +1,201 @@
+"""A run directory: one folder a table, the resolved recipe, and what each stage planned to do.
+
+    run.json            format of the directory; another format is refused
+    recipe.toml         the resolved recipe
+    stages/<stage>.json the units that the stage last planned, and those that failed
+    <table>[/<split>]/part-<unit>.parquet + .json
+    models/ report/     what trainers and the report write
+
+A process that writes holds `run.lock`; the kernel lets it go when the process dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas import shards
+from schemas.errors import RunDirError, ShardError
+from schemas.records import SPLIT_TABLES, TABLES
+from schemas.stage import Output, Unit, all_outputs, part_name
+
+RUN_FORMAT = 1
+SPLITS = ("train", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A finished shard."""
+
+    path: Path
+    sidecar: shards.Sidecar
+
+    @property
+    def name(self) -> str:
+        """Name of the unit that made it."""
+        return self.sidecar.unit
+
+
+def outputs_of(table: str) -> tuple[Output, ...]:
+    """The folders of a table: one, or one a split for a published table."""
+    if table in SPLIT_TABLES:
+        return tuple(Output(table, split) for split in SPLITS)
+    return (Output(table),)
+
+
+class RunDir:
+    """Paths and state of a run directory; makes no decisions about stages."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def open(cls, root: str | Path, create: bool = False) -> RunDir:
+        """Open a run directory, or make one when `create`.
+
+        Raises:
+            RunDirError: it is missing (and not `create`), is not a run directory, is of another
+                format, or cannot be written.
+        """
+        root = Path(root)
+        marker = root / "run.json"
+        if root.exists() and not root.is_dir():
+            raise RunDirError(f"{root}: is a file, not a run directory; give another --run-dir")
+        if not marker.exists():
+            if not create:
+                raise RunDirError(
+                    f"{root}: not a run directory (no run.json); make one with a stage that starts one"
+                )
+            if root.exists() and any(entry.name != "run.lock" for entry in root.iterdir()):
+                raise RunDirError(
+                    f"{root}: holds other files and no run.json; give an empty or new --run-dir"
+                )
+            try:
+                root.mkdir(parents=True, exist_ok=True)
+                shards.write_text(marker, json.dumps({"format": RUN_FORMAT}) + "\n")
+            except OSError as error:
+                raise RunDirError(
+                    f"{root}: cannot be written ({error.strerror}); give another --run-dir"
+                ) from None
+            return cls(root)
+        try:
+            found = json.loads(marker.read_text()).get("format")
+        except (ValueError, AttributeError):
+            found = "unreadable"
+        except OSError as error:
+            raise RunDirError(f"{root}: cannot be read ({error.strerror})") from None
+        if found != RUN_FORMAT:
+            raise RunDirError(
+                f"{root}: made by another version of assay (run format {found}, this one uses {RUN_FORMAT}); "
+                "use that version, or start a new --run-dir"
+            )
+        return cls(root)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the directory for writing, and clear what a killed process left half-written.
+
+        Raises:
+            RunDirError: another process holds it, or it cannot be written.
+        """
+        try:
+            handle = os.open(self.root / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise RunDirError(
+                f"{self.root}: cannot be written ({error.strerror}); give another --run-dir"
+            ) from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunDirError(
+                    f"{self.root}: another assay process is writing to it; wait for it or stop it"
+                ) from None
+            for left in self.root.rglob(".*.tmp"):
+                left.unlink(missing_ok=True)
+            yield
+        finally:
+            os.close(handle)
+
+    def folder(self, output: Output) -> Path:
+        """The folder of a table, or of one of its splits."""
+        return self.root / output.table / (output.split or "")
+
+    def part_path(self, stage: str, output: Output, unit: str) -> Path:
+        """The shard that a unit of a stage writes for an output."""
+        return self.folder(output) / f"part-{part_name(stage, output, unit)}.parquet"
+
+    def parts(self, table: str, split: str | None = None) -> list[Part]:
+        """Finished shards of a table (of one split, when given), by name."""
+        found = []
+        for output in outputs_of(table):
+            if split is not None and output.split != split:
+                continue
+            for path in sorted(self.folder(output).glob("part-*.parquet")):
+                # A shard without a sidecar was never finished; the stage makes it again.
+                with contextlib.suppress(ShardError):
+                    found.append(Part(path, shards.read_sidecar(path)))
+        return found
+
+    def rows(
+        self, table: str, split: str | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """All rows of a table, shard by shard."""
+        for part in self.parts(table, split):
+            yield from shards.iter_rows(part.path, TABLES[table], columns)
+
+    def is_done(self, stage: str, outputs: Iterable[Output], unit: Unit) -> bool:
+        """Whether every output of a unit is there, whole, and made under the unit's key."""
+        for output in all_outputs(outputs):
+            path = self.part_path(stage, output, unit.name)
+            try:
+                sidecar = shards.read_sidecar(path)
+            except ShardError:
+                return False
+            if sidecar.key != unit.key or not shards.is_whole(path, sidecar):
+                return False
+        return True
+
+    def retire(self, stage: str, outputs: Iterable[Output], keep: Iterable[str]) -> list[Path]:
+        """Remove shards that a stage once made and no longer plans; returns what was removed."""
+        wanted = set(keep)
+        removed = []
+        for output in all_outputs(outputs):
+            for path in sorted(self.folder(output).glob("part-*.parquet")):
+                try:
+                    sidecar = shards.read_sidecar(path)
+                except ShardError:
+                    continue
+                if sidecar.stage == stage and sidecar.unit not in wanted:
+                    shards.sidecar_path(path).unlink()
+                    path.unlink()
+                    removed.append(path)
+        return removed
+
+    def write_plan(
+        self, stage: str, units: Sequence[Unit], failed: Sequence[str] = (), note: str | None = None
+    ) -> None:
+        """Keep what a stage planned, so that `status` can say how far it is."""
+        path = self.root / "stages" / f"{stage}.json"
+        path.parent.mkdir(exist_ok=True)
+        plan = {
+            "stage": stage,
+            "units": [{"name": unit.name, "key": unit.key, "rows": unit.rows} for unit in units],
+            "failed": list(failed),
+            "note": note,
+        }
+        shards.write_text(path, json.dumps(plan, indent=1) + "\n")
+
+    def read_plan(self, stage: str) -> dict[str, Any] | None:
+        """The plan of a stage, or None when it never ran here."""
+        try:
+            plan: dict[str, Any] = json.loads((self.root / "stages" / f"{stage}.json").read_text())
+        except FileNotFoundError:
+            return None
+        return plan

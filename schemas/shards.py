@@ -1,0 +1,220 @@
+"""Shard files: Parquet parts that are whole or absent, each with a sidecar that says what it is.
+
+`write_shard` takes rows of one record, checks each, sorts them by the record's order, writes a
+temporary file, syncs it, renames it, then does the same for the sidecar. A reader that goes by
+sidecars therefore never sees half a shard. Row groups hold about 64 MB, pages are cut by content so
+that storage that removes duplicate chunks finds them, and the page index lets a viewer read single pages.
+
+Errors: `RowError` for a row that does not fit, `ShardError` for a damaged shard or sidecar. On any
+error the temporary file is removed and an older shard of that name stays as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.declare import as_row, schema_of, sort_of, table_of, validate
+from schemas.errors import ShardError
+from schemas.ids import digest_json
+
+SIDECAR_FORMAT = 1
+ROW_GROUP_BYTES = 64 << 20
+_CHUNKING = {"min_chunk_size": 1 << 20, "max_chunk_size": 8 << 20, "norm_level": 0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Accounting:
+    """What became of the rows that a task considered: `rows_in == kept + sum(drops.values())`."""
+
+    rows_in: int
+    kept: int
+    drops: dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sidecar:
+    """The facts of one shard, in `part-*.json` beside it.
+
+    `accounting` and `seconds` stand in the sidecar of a task's first output only, so that sums over
+    a table count a task once.
+    """
+
+    table: str
+    split: str | None
+    stage: str
+    unit: str
+    key: str
+    rows: int
+    bytes: int
+    sha256: str
+    schema: str
+    accounting: Accounting | None = None
+    seconds: float | None = None
+    inputs: dict[str, str] = dataclasses.field(default_factory=dict)
+    format: int = SIDECAR_FORMAT
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path`; on success sync it and rename it to `path`, else remove it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with replacing(path) as handle:
+        handle.write(text.encode())
+
+
+def schema_digest(record: type) -> str:
+    """A digest of a record's columns, types and nullability."""
+    return digest_json([[f.name, str(f.type), f.nullable] for f in schema_of(record)])
+
+
+def _sort_key(order: Sequence[str], row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple((row[name] is not None, row[name]) for name in order)
+
+
+def _row_groups(record: type, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    schema = schema_of(record)
+    start = 0
+    while start < len(rows):
+        # Size of a row is known only after conversion, so a batch is converted and cut to measure.
+        batch = pa.Table.from_pylist(list(rows[start : start + 2000]), schema=schema)
+        per_row = max(1, batch.nbytes // max(1, batch.num_rows))
+        fits = max(1, ROW_GROUP_BYTES // per_row)
+        yield batch.slice(0, min(fits, batch.num_rows))
+        start += min(fits, batch.num_rows)
+
+
+def write_shard(path: Path, record: type, rows: Iterable[Any]) -> tuple[int, int, str]:
+    """Write rows (records or mappings) as one shard.
+
+    Returns:
+        (rows, bytes, sha256 of the file).
+
+    Raises:
+        RowError: a row does not fit `record`; nothing is written.
+    """
+    plain = []
+    for number, row in enumerate(rows):
+        validate(record, row, f"row {number}")
+        plain.append(as_row(row))
+    if order := sort_of(record):
+        plain.sort(key=lambda row: _sort_key(order, row))
+    schema = schema_of(record)
+    short = [field.name for field in schema if field.type == pa.string()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        replacing(path) as handle,
+        pq.ParquetWriter(
+            handle,
+            schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=short,
+            data_page_size=8 << 20,
+            write_page_index=True,
+            use_content_defined_chunking=_CHUNKING,
+        ) as writer,
+    ):
+        for group in _row_groups(record, plain):
+            writer.write_table(group, row_group_size=group.num_rows)
+    return len(plain), path.stat().st_size, file_sha256(path)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, as hex."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sidecar_path(shard: Path) -> Path:
+    """The sidecar's place for a shard's."""
+    return shard.with_suffix(".json")
+
+
+def write_sidecar(shard: Path, sidecar: Sidecar) -> None:
+    """Write a shard's sidecar; from then on the shard counts as done."""
+    write_text(sidecar_path(shard), json.dumps(dataclasses.asdict(sidecar), indent=1, sort_keys=True) + "\n")
+
+
+def read_sidecar(shard: Path) -> Sidecar:
+    """The sidecar of a shard.
+
+    Raises:
+        ShardError: it is missing, malformed or of another format.
+    """
+    path = sidecar_path(shard)
+    try:
+        data = json.loads(path.read_text())
+        if data.get("format") != SIDECAR_FORMAT:
+            raise ShardError(
+                f"{path}: sidecar format {data.get('format')}, this version reads {SIDECAR_FORMAT}"
+            )
+        if data.get("accounting") is not None:
+            data["accounting"] = Accounting(**data["accounting"])
+        return Sidecar(**data)
+    except FileNotFoundError:
+        raise ShardError(f"{path}: no sidecar, so {shard.name} was never finished") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ShardError(f"{path}: not a sidecar ({error}); remove it and run the stage again") from None
+
+
+def is_whole(shard: Path, sidecar: Sidecar) -> bool:
+    """Whether the shard is there with the bytes that its sidecar says."""
+    try:
+        return shard.stat().st_size == sidecar.bytes and file_sha256(shard) == sidecar.sha256
+    except FileNotFoundError:
+        return False
+
+
+def read_shard(shard: Path, record: type, columns: Sequence[str] | None = None) -> pa.Table:
+    """A shard as an Arrow table with the record's schema.
+
+    Raises:
+        ShardError: the file cannot be read or holds other columns.
+    """
+    try:
+        table = pq.read_table(shard, columns=list(columns) if columns else None, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise ShardError(f"{shard}: cannot be read as Parquet ({error})") from None
+    wanted = schema_of(record)
+    if columns:
+        wanted = pa.schema([wanted.field(name) for name in columns])
+    if not table.schema.equals(wanted):
+        raise ShardError(
+            f"{shard}: its columns are not those of a {table_of(record)} shard of this version; "
+            "run the stage that made it again"
+        )
+    return table
+
+
+def iter_rows(shard: Path, record: type, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a shard as dicts, a batch at a time."""
+    for batch in read_shard(shard, record, columns).to_batches(max_chunksize=500):
+        yield from batch.to_pylist()
