@@ -51,3 +51,8 @@ def rng(seed: int, purpose: str, record_id: str) -> random.Random:
 def fraction(seed: int, purpose: str, record_id: str) -> float:
     """One uniform draw in [0, 1) for a record."""
     return rng(seed, purpose, record_id).random()
+
+
+def split_of(seed: int, group: str, test_share: float) -> str:
+    """`train` or `test` for everything of one group (a repository, a problem, a task instance)."""
+    return "test" if fraction(seed, "split", group) < test_share else "train"

@@ -150,6 +150,41 @@ class RunDir:
         for part in self.parts(table, split):
             yield from shards.iter_rows(part.path, TABLES[table], columns)
 
+    def units_per_part(self, table: str, beside: Sequence[str] = (), limit: int | None = None) -> list[Unit]:
+        """Plan one unit a part of `table`.
+
+        `beside` names the folders whose part of the same unit is read too: a table, or
+        `verdicts/<stage>` for what a stage decided. The payload maps each of these names to the
+        shard's path relative to the run directory. `limit` bounds the rows considered over all
+        units, in order; a unit's own bound is in `payload["limit"]`.
+
+        Raises:
+            RunDirError: the table has no finished part, or a part lacks one beside it.
+        """
+        parts = self.parts(table)
+        if not parts:
+            raise RunDirError(f"{self.root}: no {table} yet; run the stage that makes them first")
+        units, left = [], limit
+        for part in parts:
+            rows = part.sidecar.rows if left is None else min(left, part.sidecar.rows)
+            left = None if left is None else left - rows
+            found = {table: part}
+            for name in beside:
+                other, _, stage = name.partition("/")
+                path = self.part_path(stage, outputs_of(other)[0], part.name)
+                try:
+                    found[name] = Part(path, shards.read_sidecar(path))
+                except ShardError:
+                    raise RunDirError(
+                        f"{self.root}: {name} lacks part {part.name}; run the stage that makes it first"
+                    ) from None
+            payload: dict[str, Any] = {
+                name: str(one.path.relative_to(self.root)) for name, one in found.items()
+            }
+            inputs = {name: one.sidecar.sha256 for name, one in found.items()}
+            units.append(Unit(part.name, rows, {**payload, "limit": rows}, inputs))
+        return units
+
     def is_done(self, stage: str, outputs: Iterable[Output], unit: Unit) -> bool:
         """Whether every output of a unit is there, whole, and made under the unit's key."""
         for output in all_outputs(outputs):

@@ -58,15 +58,16 @@ class Unit:
     """One task.
 
     Attributes:
-        name: unique in the stage and stable; the part's name is `part-<name>.parquet`.
-        key: task key; a finished part with this key is not made again.
+        name: unique in the stage and stable; its part is `part-<name>.parquet`.
         rows: number of rows that it will consider.
         payload: what the stage's step needs to do it (JSON-like).
-        inputs: name -> digest of everything it reads, as they went into the key.
+        inputs: name -> digest of everything it reads; goes into the key.
+        key: task key; a finished part with this key is not made again. A planner leaves it empty,
+            the runner fills it in, since only it knows the stage's config and code version.
     """
 
     name: str
-    key: str
     rows: int
     payload: dict[str, Any]
     inputs: dict[str, str]
+    key: str = ""
