@@ -4,6 +4,8 @@ The command line turns an `AssayError` into one line on standard error and exit 
 else that reaches it is a defect of ours.
 """
 
+import errno
+
 
 class AssayError(Exception):
     """Bad input or a bad environment. The message is one line a person can act on."""
@@ -23,3 +25,28 @@ class ShardError(AssayError):
 
 class AccountingError(AssayError):
     """Rows in is not rows kept plus drops: a stage lost or invented rows."""
+
+
+class EnvironmentFault(AssayError):
+    """The machine, not a row, is at fault (disk full, no permission, no sandbox): the run must stop."""
+
+
+_FATAL = {
+    errno.ENOSPC: "no space left",
+    errno.EDQUOT: "disk quota used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "no permission to write",
+    errno.EPERM: "no permission to write",
+    errno.EMFILE: "too many open files",
+    errno.EIO: "input/output error",
+}
+
+
+def environment_fault(error: OSError) -> EnvironmentFault | None:
+    """What to tell a person about an operating-system error that no other row would escape, or None."""
+    if (what := _FATAL.get(error.errno or 0)) is None:
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return EnvironmentFault(
+        f"{where}{what}; finished parts are kept, so mend that and run the same command again"
+    )

@@ -1,0 +1,153 @@
+"""What a person sees while a stage works: a live view on a terminal, else a plain line now and then.
+
+The runner calls an `Observer`; nothing here knows what a stage does. All of it goes to standard
+error, so that standard output stays for results and `--json`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from typing import Any, Protocol
+
+PLAIN_EVERY = 30.0
+"""Seconds between two lines where standard error is not a terminal."""
+
+
+class Observer(Protocol):
+    """What the runner reports."""
+
+    def started(self, stage: str, units: int, skipped: int, rows: int) -> None:
+        """A stage begins: units in all, of these already done, and rows that the rest will consider."""
+
+    def unit_done(self, unit: str, kept: int, drops: dict[str, int]) -> None:
+        """A unit was written."""
+
+    def trouble(self, message: str) -> None:
+        """A worker died or a unit failed: one line for a person."""
+
+    def tick(self) -> None:
+        """Called several times a second while workers are busy."""
+
+    def finished(self, summary: str) -> None:
+        """The stage is over."""
+
+
+class Quiet:
+    """Only trouble is told."""
+
+    def started(self, stage: str, units: int, skipped: int, rows: int) -> None:
+        """Nothing to show."""
+
+    def unit_done(self, unit: str, kept: int, drops: dict[str, int]) -> None:
+        """Nothing to show."""
+
+    def trouble(self, message: str) -> None:
+        """Print the line."""
+        print(f"assay: {message}", file=sys.stderr, flush=True)
+
+    def tick(self) -> None:
+        """Nothing to show."""
+
+    def finished(self, summary: str) -> None:
+        """Nothing to show."""
+
+
+class _Counted(Quiet):
+    """Counts that both views print."""
+
+    def started(self, stage: str, units: int, skipped: int, rows: int) -> None:
+        self.stage, self.units, self.skipped, self.rows = stage, units, skipped, rows
+        self.done, self.kept = 0, 0
+        self.drops: Counter[str] = Counter()
+        self.begun = self.told = time.monotonic()
+
+    def unit_done(self, unit: str, kept: int, drops: dict[str, int]) -> None:
+        self.done += 1
+        self.kept += kept
+        self.drops.update(drops)
+
+    def line(self) -> str:
+        """One line: units, rows per second, drops, time left."""
+        seen = self.kept + self.drops.total()
+        spent = max(time.monotonic() - self.begun, 1e-9)
+        text = f"{self.stage}: {self.done}/{self.units - self.skipped} units, {seen:,} rows, {seen / spent:,.0f} rows/s"
+        if self.drops:
+            text += f", {self.drops.total():,} dropped"
+        if 0 < seen < self.rows:
+            text += f", about {(self.rows - seen) / (seen / spent):,.0f} s left"
+        return text
+
+
+class Plain(_Counted):
+    """A line every 30 s and one at the end of a stage."""
+
+    def tick(self) -> None:
+        """Print a line when the last is old enough."""
+        if time.monotonic() - self.told >= PLAIN_EVERY:
+            self.told = time.monotonic()
+            print(self.line(), file=sys.stderr, flush=True)
+
+    def finished(self, summary: str) -> None:
+        """Print the summary."""
+        print(summary, file=sys.stderr, flush=True)
+
+
+class Live(_Counted):
+    """A live view by rich: progress bar, rows per second, drops by reason."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self.console = Console(stderr=True)
+        self.view: RichLive | None = None
+
+    def _render(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        todo = self.units - self.skipped
+        head = Table.grid(padding=(0, 1))
+        head.add_row(ProgressBar(total=max(todo, 1), completed=self.done, width=30), Text(self.line()))
+        drops = ", ".join(f"{reason} {count:,}" for reason, count in self.drops.most_common(6))
+        return Group(head, Text(f"  dropped: {drops}", style="dim")) if drops else head
+
+    def started(self, stage: str, units: int, skipped: int, rows: int) -> None:
+        """Open the view."""
+        from rich.live import Live as RichLive
+
+        super().started(stage, units, skipped, rows)
+        if units > skipped:
+            self.view = RichLive(self._render(), console=self.console, refresh_per_second=8, transient=True)
+            self.view.start()
+
+    def tick(self) -> None:
+        """Refresh the view."""
+        if self.view:
+            self.view.update(self._render())
+
+    def trouble(self, message: str) -> None:
+        """Print the line above the view."""
+        from rich.text import Text
+
+        self.console.print(Text(f"assay: {message}", style="yellow"))
+
+    def finished(self, summary: str) -> None:
+        """Close the view and leave the summary."""
+        from rich.text import Text
+
+        if self.view:
+            self.view.stop()
+            self.view = None
+        self.console.print(Text(summary))
+
+
+def observer(as_json: bool) -> Observer:
+    """The view that fits: quiet for `--json`, live on a terminal, else plain."""
+    if as_json:
+        return Quiet()
+    return Live() if sys.stderr.isatty() else Plain()

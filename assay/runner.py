@@ -1,0 +1,192 @@
+"""Our runner for one machine: units of a stage on worker processes, by `concurrent.futures`.
+
+Every slot is an executor with one worker, so that a worker that is killed (out of memory, kill -9,
+a crash in C code) takes nothing but its own unit with it and it is certain which. That is told, the unit
+is tried once more, the others go on, and nothing hangs. Workers stay for the next stage.
+
+The result never depends on the number of workers: units are planned without knowing it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import Any
+
+from assay.progress import Observer
+from assay.recipe import Recipe
+from assay.stages import Stage
+from assay.worker import run_unit, start
+from schemas import shards
+from schemas.errors import AssayError, EnvironmentFault
+from schemas.rundir import RunDir
+from schemas.stage import Unit
+
+ATTEMPTS = 2
+"""How often a unit is given to a worker before it counts as failed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StageResult:
+    """What a stage did; `rows_in == kept + sum(drops)` over the units that are done."""
+
+    stage: str
+    units: int
+    skipped: int
+    failed: tuple[str, ...]
+    rows_in: int
+    kept: int
+    drops: dict[str, int]
+    seconds: float
+
+    def summary(self) -> str:
+        """One line for a person."""
+        text = f"{self.stage}: {self.rows_in:,} in, {self.kept:,} kept"
+        if self.drops:
+            worst = sorted(self.drops.items(), key=lambda item: (-item[1], item[0]))
+            text += f", {sum(self.drops.values()):,} dropped ("
+            text += ", ".join(f"{reason} {count:,}" for reason, count in worst[:3])
+            text += ", ...)" if len(worst) > 3 else ")"
+        text += f"; {self.units} units"
+        if self.skipped:
+            text += f", {self.skipped} already done"
+        if self.failed:
+            text += f", {len(self.failed)} FAILED"
+        return f"{text}; {self.seconds:.1f} s"
+
+
+@dataclasses.dataclass
+class _Slot:
+    executor: ProcessPoolExecutor
+    pid: int | None = None
+
+
+class Runner:
+    """Worker processes that stay over several stages. Use as a context manager."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.slots: list[_Slot] = []
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for slot in self.slots:
+            # After an interrupt nobody waits for a unit that runs: its shard is written whole or not at all.
+            if kind is not None and slot.pid is not None:
+                _kill(slot.pid)
+            slot.executor.shutdown(wait=kind is None, cancel_futures=True)
+
+    def _new_slot(self) -> _Slot:
+        context = multiprocessing.get_context("forkserver")
+        # One thread a worker: the number of workers is how the user says how many cores to use.
+        limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        os.environ.update(dict.fromkeys(limits, "1"))
+        try:
+            context.set_forkserver_preload(["assay.worker", "schemas.steps", "assay.stages"])
+            slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
+            slot.pid = slot.executor.submit(os.getpid).result()
+        finally:
+            for name, value in limits.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+        return slot
+
+    def _submit(self, slot: _Slot, stage: Stage, run: RunDir, recipe: str, unit: Unit) -> Future[Any]:
+        return slot.executor.submit(run_unit, stage.name, run.root, recipe, unit)
+
+    def run(self, stage: Stage, run: RunDir, recipe: Recipe, units: Sequence[Unit], view: Observer) -> StageResult:
+        """Do every unit that is not done yet.
+
+        Raises:
+            EnvironmentFault: the machine is at fault; what was finished stays.
+        """
+        began = time.monotonic()
+        text = recipe.to_toml()
+        todo = deque((unit, 1) for unit in units if not run.is_done(stage.name, stage.outputs, unit))
+        skipped = len(units) - len(todo)
+        run.write_plan(stage.name, units)
+        view.started(stage.name, len(units), skipped, sum(unit.rows for unit, _ in todo))
+        failed: list[str] = []
+        busy: dict[Future[Any], tuple[_Slot, Unit, int]] = {}
+        while len(self.slots) < min(self.workers, len(todo)):
+            self.slots.append(self._new_slot())
+        idle = list(self.slots)
+        try:
+            while todo or busy:
+                while todo and idle:
+                    slot = idle.pop()
+                    unit, attempt = todo.popleft()
+                    busy[self._submit(slot, stage, run, text, unit)] = (slot, unit, attempt)
+                done, _ = wait(busy, timeout=0.2, return_when=FIRST_COMPLETED)
+                view.tick()
+                for future in done:
+                    slot, unit, attempt = busy.pop(future)
+                    try:
+                        kept, drops = future.result()
+                        view.unit_done(unit.name, kept, drops)
+                    except BrokenProcessPool:
+                        slot.executor.shutdown(wait=False)
+                        self.slots.remove(slot)
+                        again = attempt < ATTEMPTS
+                        view.trouble(
+                            f"{stage.name} {unit.name}: worker {slot.pid} was killed; "
+                            + ("trying this unit once more" if again else "giving this unit up")
+                        )
+                        if again:
+                            todo.append((unit, attempt + 1))
+                        else:
+                            failed.append(unit.name)
+                        slot = self._new_slot()
+                        self.slots.append(slot)
+                    except EnvironmentFault:
+                        raise
+                    except AssayError as error:
+                        view.trouble(str(error))
+                        failed.append(unit.name)
+                    idle.append(slot)
+        finally:
+            run_failed = sorted({*failed, *(unit.name for _, unit, _ in busy.values())})
+            if run_failed:
+                run.write_plan(stage.name, units, failed=run_failed)
+        run.retire(stage.name, stage.outputs, (unit.name for unit in units))
+        result = self._sum(stage, run, units, skipped, failed, time.monotonic() - began)
+        view.finished(result.summary())
+        return result
+
+    def _sum(
+        self, stage: Stage, run: RunDir, units: Sequence[Unit], skipped: int, failed: list[str], seconds: float
+    ) -> StageResult:
+        """Totals from the sidecars, so that a resumed run tells the same as an undisturbed one."""
+        rows_in, kept, drops = 0, 0, Counter[str]()
+        for unit in units:
+            if unit.name in failed:
+                continue
+            counted = shards.read_sidecar(run.part_path(stage.name, stage.outputs[0], unit.name)).accounting
+            if counted is not None:
+                rows_in += counted.rows_in
+                kept += counted.kept
+                drops.update(counted.drops)
+        return StageResult(
+            stage.name, len(units), skipped, tuple(sorted(failed)), rows_in, kept, dict(sorted(drops.items())), seconds
+        )
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

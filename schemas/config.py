@@ -1,0 +1,91 @@
+"""Configurations: frozen dataclasses from and to TOML, with strict checks.
+
+A stage's config is a flat frozen dataclass of `str`, `int`, `float`, `bool`, `tuple[str, ...]`,
+`tuple[float, ...]` and `X | None`. A key that does not exist or a value of another type is an
+`AssayError` that names the place and, for a key, the nearest one that exists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from schemas.errors import AssayError
+
+T = TypeVar("T")
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(arg, value) for arg in typing.get_args(hint))
+    if origin is typing.Literal:
+        return value in typing.get_args(hint)
+    if origin is tuple:
+        return isinstance(value, (list, tuple)) and all(
+            _fits(typing.get_args(hint)[0], item) for item in value
+        )
+    if hint is float:
+        return type(value) in (int, float)
+    return type(value) is hint
+
+
+def _named(hint: Any) -> str:
+    origin = typing.get_origin(hint)
+    if origin is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_named(arg) for arg in typing.get_args(hint) if arg is not type(None))
+    if origin is tuple:
+        return f"a list of {_named(typing.get_args(hint)[0])}"
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
+
+
+def from_mapping(cls: type[T], data: Any, where: str) -> T:
+    """Make a config (nested configs from nested tables) from what a TOML file or a command line gave.
+
+    Raises:
+        AssayError: unknown key, value of another type, or a value that the config itself refuses.
+    """
+    if not isinstance(data, Mapping):
+        raise AssayError(f"{where}: expected a table of settings, got {data!r}")
+    hints = typing.get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key not in hints:
+            near = difflib.get_close_matches(str(key), hints, 1)
+            raise AssayError(
+                f"{where}: no setting {key!r}"
+                + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(hints)}")
+            )
+        hint = hints[key]
+        if dataclasses.is_dataclass(hint):
+            values[key] = from_mapping(typing.cast("type[Any]", hint), value, f"{where} [{key}]")
+        elif not _fits(hint, value):
+            raise AssayError(f"{where}: {key} must be {_named(hint)}, got {value!r}")
+        elif isinstance(value, (list, tuple)):
+            values[key] = tuple(value)
+        else:
+            values[key] = float(value) if hint is float else value
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise AssayError(f"{where}: {error}") from None
+
+
+def to_toml(config: Any) -> str:
+    """A config as TOML, every setting written out; `None` is left out, since TOML has no null."""
+    lines, tables = [], []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            tables.append(f"\n[{field.name}]\n{to_toml(value)}")
+        elif value is not None:
+            # A JSON string, number, boolean or array is the same in TOML once DEL is escaped too.
+            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f"))
+    return "".join(f"{line}\n" for line in lines) + "".join(tables)
