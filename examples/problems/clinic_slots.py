@@ -37,7 +37,7 @@ def free_slots(opening: str, bookings: list[str], minutes: int) -> list[str]:
 def parse_clock(text: str) -> int:
     """Return the minutes since midnight of a time such as "09:30"."""
     digits = text[:2] + text[3:]
-    if len(text) != 5 or text[2] != ":" or not digits.isdecimal():
+    if len(text) != 5 or text[2] != ":" or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"not a clock time: {text!r}")
     hours, minutes = int(text[:2]), int(text[3:])
     if minutes > 59 or hours * 60 + minutes > 24 * 60:
@@ -110,6 +110,7 @@ def check(candidate):
     assert rejects("09:60-12:00", [], 5)
     assert rejects("09:00-24:01", [], 5)
     assert rejects("09.00-12.00", [], 5)
+    assert rejects("\u0660\u0669:00-12:00", [], 5)
     busy = [
         f"{hour:02d}:{minute:02d}-{hour:02d}:{minute + 5:02d}" for hour in range(24) for minute in (0, 20)
     ]
