@@ -21,13 +21,12 @@ def free_slots(opening: str, bookings: list[str], minutes: int) -> list[str]:
     if minutes < 1:
         raise ValueError("an appointment lasts at least a minute")
     first, last = parse_span(opening)
-    inside = []
+    taken = [(last, last)]
     for start, end in map(parse_span, bookings):
-        if start < last and end > first:
-            inside.append((max(start, first), min(end, last)))
+        taken.append((min(max(start, first), last), min(max(end, first), last)))
     slots = []
     cursor = first
-    for start, end in [*merge_spans(inside), (last, last)]:
+    for start, end in merge_spans(taken):
         if start - cursor >= minutes:
             slots.append(format_span(cursor, start))
         cursor = end
