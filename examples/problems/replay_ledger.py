@@ -42,7 +42,8 @@ def replay_ledger(lines: list[str]) -> tuple[dict[str, str], list[int]]:
 def parse_amount(text: str) -> int:
     """Return the cents of an amount such as "12.50"."""
     whole, _, cents = text.partition(".")
-    if len(cents) != 2 or not (whole + cents).isdecimal() or not whole:
+    digits = whole + cents
+    if not whole or len(cents) != 2 or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"not an amount: {text!r}")
     return int(whole) * 100 + int(cents)
 
@@ -115,6 +116,7 @@ def check(candidate):
     assert rejects("open ann 5")
     assert rejects("open ann 5.0")
     assert rejects("open ann .50")
+    assert rejects("open ann \u0665.00")
     assert rejects("open ann -5.00")
     assert rejects("fee ann x.00")
     assert rejects("move ann 1.00")
