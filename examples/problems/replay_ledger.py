@@ -100,6 +100,7 @@ def check(candidate):
     )
     assert candidate(["open ann 0.00", "", "   ", "open ann 5.00"]) == ({"ann": "0.00"}, [4])
     assert candidate(["open ann 3.07", "fee ann 3.00"]) == ({"ann": "0.07"}, [])
+    assert candidate(["open ann 1234.99", "fee ann 0.90"]) == ({"ann": "1234.09"}, [])
     assert candidate(["open ann 3.00", "fee ann 3.00"]) == ({"ann": "0.00"}, [])
     assert candidate(["open ann 3.00", "fee ann 3.01"]) == ({"ann": "3.00"}, [2])
     assert candidate(["open ann 3.00", "move ann ann 1.00"]) == ({"ann": "3.00"}, [2])
