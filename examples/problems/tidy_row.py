@@ -24,7 +24,7 @@ def tidy_row(pattern: str) -> str:
     runs, position = expand(tokens, 0)
     if position != len(tokens):
         raise ValueError("a bracket closes nothing")
-    return join_runs(runs)
+    return "".join(stitch if count == 1 else f"{stitch}{count}" for stitch, count in join_runs(runs))
 
 
 def tokenize(pattern: str) -> Iterator[str]:
@@ -67,22 +67,26 @@ def expand(tokens: list[str], position: int) -> tuple[list[tuple[str, int]], int
                 raise ValueError("a bracket is not closed")
             if not unit:
                 raise ValueError("a group is empty")
+            unit = join_runs(unit)
         else:
             unit = [(tokens[position], 1)]
         count, position = read_count(tokens, position + 1)
-        runs.extend(unit * count)
+        if len(unit) == 1:
+            runs.append((unit[0][0], unit[0][1] * count))
+        else:
+            runs.extend(unit * count)
     return runs, position
 
 
-def join_runs(runs: list[tuple[str, int]]) -> str:
-    """Join neighbouring runs of the same stitch and write them all."""
+def join_runs(runs: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Join neighbouring runs of the same stitch."""
     joined: list[tuple[str, int]] = []
     for stitch, count in runs:
         if joined and joined[-1][0] == stitch:
             joined[-1] = (stitch, joined[-1][1] + count)
         else:
             joined.append((stitch, count))
-    return "".join(stitch if count == 1 else f"{stitch}{count}" for stitch, count in joined)
+    return joined
 
 
 # --- test ---
@@ -108,6 +112,7 @@ def check(candidate):
     assert candidate("(a(b(c)2)2)2") == "abc2bc2abc2bc2"
     assert candidate("((((k5)2)2)2)10 k") == "k401"
     assert candidate("(kp)200") == "kp" * 200
+    assert candidate("k1000000000 (pp(p)2)1000000000") == "k1000000000p4000000000"
     assert rejects("3k")
     assert rejects("k2 3")
     assert rejects("k0")
