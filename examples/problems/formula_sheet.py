@@ -10,13 +10,16 @@ def evaluate_sheet(cells: dict[str, str]) -> dict[str, int]:
     numbers, names of cells, the operators + - * with their usual precedence, a minus sign in
     front of an operand, and round brackets. Spaces between these parts mean nothing.
 
-    Return the values under the same names, in the order of `cells`. Raise ValueError if a formula is
-    malformed, names a cell that is not on the sheet, or depends on its own value.
+    Return the values under the same names, in the order of `cells`. Raise ValueError if the name of
+    a cell is not made of letters, or if a formula is malformed, names a cell that is not on the
+    sheet, or depends on its own value.
 
     >>> evaluate_sheet({"total": "price * count - 5", "price": "20", "count": "2 + 1"})
     {'total': 55, 'price': 20, 'count': 3}
     """
     # --- solution ---
+    if not all(name.isalpha() for name in cells):
+        raise ValueError("the name of a cell is made of letters")
     tokens = {name: tokenize(formula) for name, formula in cells.items()}
     needs = {name: {token for token in found if token.isalpha()} for name, found in tokens.items()}
     values: dict[str, int] = {}
@@ -125,6 +128,8 @@ def check(candidate):
     assert candidate({"a": "b * b", "b": "c - 1", "c": "5"}) == {"a": 16, "b": 4, "c": 5}
     assert candidate({"Rate": "7", "rate": "Rate + 1"}) == {"Rate": 7, "rate": 8}
     assert rejects({"a": ""})
+    assert rejects({"a1": "5"})
+    assert rejects({"": "5"})
     assert rejects({"a": "1 +"})
     assert rejects({"a": "* 2"})
     assert rejects({"a": "1 2"})
