@@ -120,12 +120,14 @@ def check(candidate):
     assert value("42") == 42
     assert value("10 - 3 - 2") == 5
     assert value("2 + 3 * 4 - 1") == 13
+    assert value("10 - 2 * 3") == 4
     assert value("2 * 3 + 4 * 5") == 26
     assert value("(2 + 3) * (4 - 1)") == 15
     assert value("-3 * -(2 - 7)") == -15
     assert value("--7--1") == 8
     assert value(" ( ( 6 ) ) ") == 6
     assert candidate({"a": "b * b", "b": "c - 1", "c": "5"}) == {"a": 16, "b": 4, "c": 5}
+    assert candidate({"x": "20 * abc", "abc": "31"}) == {"x": 620, "abc": 31}
     assert candidate({"Rate": "7", "rate": "Rate + 1"}) == {"Rate": 7, "rate": 8}
     assert rejects({"a": ""})
     assert rejects({"a1": "5"})
