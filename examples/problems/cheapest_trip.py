@@ -42,7 +42,7 @@ def parse_route(text: str) -> tuple[str, str, int]:
     """Return the two ports and the price of a route."""
     ports, _, price = text.partition(":")
     one, _, other = ports.partition("-")
-    if not one or not other or "-" in other or not price.isdecimal():
+    if not one or not other or "-" in other or not (price.isascii() and price.isdecimal()):
         raise ValueError(f"not a route: {text!r}")
     if one == other:
         raise ValueError(f"a route from a port to itself: {text!r}")
@@ -94,6 +94,8 @@ def check(candidate):
     assert rejects(["a-a:5", "a-b:5"], "a", "b")
     assert rejects(["a-b"], "a", "b")
     assert rejects(["a-b:-5"], "a", "b")
+    assert rejects(["a-b:"], "a", "b")
+    assert rejects(["a-b:\u0665"], "a", "b")
     assert rejects(["-b:5", "a-b:5"], "a", "b")
     assert rejects(["a-:5", "a-b:5"], "a", "b")
     assert rejects(["a-b-c:5", "a-b:5"], "a", "b")
