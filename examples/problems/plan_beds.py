@@ -26,8 +26,8 @@ def plan_beds(beds: list[dict[str, int]]) -> tuple[int, list[str]]:
     return read_plan(rows)
 
 
-def best_crop(row: dict[str, tuple[int, str]], banned: str) -> str | None:
-    """Return the crop with the largest harvest from here on, other than the banned one."""
+def best_crop(row: dict[str, tuple[int, str]], banned: str | None) -> str | None:
+    """Return the crop with the largest harvest from here on, other than a banned one."""
     crops = [crop for crop in sorted(row) if crop != banned]
     return max(crops, key=lambda crop: row[crop][0], default=None)
 
@@ -49,7 +49,7 @@ def read_plan(rows: list[dict[str, tuple[int, str]]]) -> tuple[int, list[str]]:
     """Follow the best choices from the first bed to the last."""
     if not rows:
         return 0, []
-    crop = best_crop(rows[0], "")
+    crop = best_crop(rows[0], None)
     if crop is None:
         raise ValueError("no plan keeps equal crops apart")
     total = rows[0][crop][0]
@@ -73,6 +73,7 @@ def check(candidate):
     assert candidate([{"kale": 5, "leek": 4}, {"kale": 6, "leek": 2}]) == (10, ["leek", "kale"])
     assert candidate([{"kale": 3}]) == (3, ["kale"])
     assert candidate([{"kale": 3, "dill": 8, "leek": 5}]) == (8, ["dill"])
+    assert candidate([{"": 8, "leek": 5}]) == (8, [""])
     assert candidate([{"leek": 7, "kale": 7, "rye": 7}]) == (7, ["kale"])
     assert candidate([{"pea": 0}, {"oat": 0}]) == (0, ["pea", "oat"])
     assert candidate([{"b": 1, "a": 1}] * 4) == (4, ["a", "b", "a", "b"])
