@@ -20,11 +20,12 @@ def sew_quilt(patch: list[str], layout: list[str]) -> list[str]:
     ['x..x', 'xoox', 'oxxo', '.xx.']
     """
     # --- solution ---
+    pieces = {code: orient(patch, code) for code in {"0", *"".join(layout)}}
     quilt: list[str] = []
     for codes in layout:
         if len(codes) != len(layout[0]):
             raise ValueError("the rows of the layout differ in length")
-        blocks = [orient(patch, code) for code in codes]
+        blocks = [pieces[code] for code in codes]
         quilt.extend("".join(parts) for parts in zip(*blocks, strict=True))
     return quilt
 
@@ -91,6 +92,8 @@ def check(candidate):
     assert rejects(["ab", "c"], ["0"])
     assert rejects(["ab", "cd", "ef"], ["1"])
     assert rejects([], ["0"])
+    assert rejects([], [])
+    assert rejects(["ab"], [])
     assert rejects(patch, ["4"])
     assert rejects(patch, ["A"])
     assert rejects(patch, ["00", "0"])
