@@ -37,6 +37,9 @@ def print_receipt(items: list[tuple[str, int, int]], width: int) -> list[str]:
     return [*lines, "-" * width, *item_lines("TOTAL", total, width)]
 
 
+PRICE_WIDTH = 10
+
+
 def format_money(cents: int) -> str:
     """Write cents with two decimals and a comma between thousands."""
     sign = "-" if cents < 0 else ""
@@ -63,10 +66,10 @@ def wrap_words(text: str, width: int) -> Iterator[str]:
 def item_lines(text: str, cents: int, width: int) -> list[str]:
     """Return the lines of one item, the price on the first."""
     price = format_money(cents)
-    if len(price) > 10:
+    if len(price) > PRICE_WIDTH:
         raise ValueError(f"no room for the price {price}")
-    first, *rest = wrap_words(text, width - 10)
-    return [first.ljust(width - 10) + price.rjust(10), *rest]
+    first, *rest = wrap_words(text, width - PRICE_WIDTH)
+    return [first.ljust(width - PRICE_WIDTH) + price.rjust(PRICE_WIDTH), *rest]
 
 
 # --- test ---
