@@ -17,7 +17,7 @@ def print_receipt(items: list[tuple[str, int, int]], width: int) -> list[str]:
 
     Below the items come a line of `width` dashes and a line with TOTAL and the sum. Prices have
     two decimals and a comma between thousands. Raise ValueError if `width` is below 16, a
-    quantity is below 1, a name has no words, or a price does not fit its column.
+    quantity is below 1, a name has no words, or a price or the sum does not fit its column.
 
     >>> print_receipt([("Oat milk", 3, 150), ("Organic rye bread", 1, 420)], 21)
     ['3 x Oat          4.50', 'milk', 'Organic rye      4.20', 'bread', \
@@ -100,6 +100,7 @@ def check(candidate):
     assert body([("Sofa", 1, 123456)], 20) == ["Sofa        1,234.56"]
     assert body([("Sofa", 1, 99999999)], 20) == ["Sofa      999,999.99"]
     assert body([("Coupon", 1, -250)], 20) == ["Coupon         -2.50"]
+    assert body([("Coupon", 1, -1)], 20) == ["Coupon         -0.01"]
     assert body([("Coupon", 1, -5)], 20) == ["Coupon         -0.05"]
     assert candidate([("Jam", 1, 300), ("Off", 2, -200)], 18)[-1] == "TOTAL        -1.00"
     assert body([("ab cd ef", 1, 0)], 16) == ["ab cd       0.00", "ef"]
@@ -114,6 +115,8 @@ def check(candidate):
     assert rejects([("Tea", -1, 5)], 20)
     assert rejects([(" ", 1, 5)], 20)
     assert rejects([("Sofa", 2, 50000000)], 20)
+    assert rejects([("Sofa", 1, -10000000)] * 10, 20)
+    assert rejects([("Refund", 1, -99999999)], 20)
     many = candidate([(f"Item number {index}", index, 99) for index in range(1, 201)], 40)
     assert len(many) == 202
     assert many[199] == "200 x Item number 200             198.00"
