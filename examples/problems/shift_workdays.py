@@ -40,7 +40,8 @@ def days_in_month(year: int, month: int) -> int:
 def parse_date(text: str) -> tuple[int, int, int]:
     """Return the year, the month and the day of a date."""
     parts = text.split("-")
-    if [len(part) for part in parts] != [4, 2, 2] or not "".join(parts).isdecimal():
+    digits = "".join(parts)
+    if [len(part) for part in parts] != [4, 2, 2] or not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"not a date: {text!r}")
     year, month, day = map(int, parts)
     if year < 1600 or not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
@@ -116,4 +117,5 @@ def check(candidate):
     assert rejects("2024-01-00", 1, [])
     assert rejects("2024-1-01", 1, [])
     assert rejects("2024-01-0x", 0, [])
+    assert rejects("2024-01-0\u0661", 0, [])
     assert rejects("2024-01-01", 0, ["2024-02-30"])
