@@ -67,10 +67,10 @@ def step_day(date: tuple[int, int, int], direction: int) -> tuple[int, int, int]
     month += direction
     if not 1 <= month <= 12:
         year += direction
-        month = 1 if direction > 0 else 12
+        month = 1 if direction == 1 else 12
     if not 1600 <= year <= 9999:
         raise ValueError("the calendar ends here")
-    return year, month, 1 if direction > 0 else days_in_month(year, month)
+    return year, month, 1 if direction == 1 else days_in_month(year, month)
 
 
 # --- test ---
