@@ -103,6 +103,11 @@ def check(candidate):
         *("01-31", "03-05", "04-02", "05-01", "05-31", "07-03"),
         *("07-31", "09-02", "10-02", "10-31", "12-03", "01-01"),
     ]
+    fridays = (6, 3, 3, 7, 5, 2, 7, 4, 1, 6, 3, 1)
+    for month, day in enumerate(fridays, start=1):
+        assert candidate(f"2023-{month:02d}-{day:02d}", 1, []) == f"2023-{month:02d}-{day + 3:02d}"
+    assert candidate("1601-01-01", -1, []) == "1600-12-29"
+    assert candidate("9998-12-31", 1, []) == "9999-01-01"
     assert candidate("2023-01-02", 2610, []) == "2033-01-03"
     assert candidate("2033-01-03", -2610, []) == "2023-01-02"
     assert candidate("1600-01-03", 1, []) == "1600-01-04"
