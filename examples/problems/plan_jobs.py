@@ -47,16 +47,19 @@ def weigh_jobs(jobs: dict[str, tuple[int, list[str]]]) -> dict[str, int]:
     waiting = invert(jobs)
     weights: dict[str, int] = {}
 
-    def weigh(job: str, above: tuple[str, ...]) -> int:
-        if job in above:
+    unfinished: set[str] = set()
+
+    def weigh(job: str) -> int:
+        if job in unfinished:
             raise ValueError(f"{job} waits for itself")
         if job not in weights:
-            heaviest = max((weigh(other, (*above, job)) for other in waiting[job]), default=0)
-            weights[job] = jobs[job][0] + heaviest
+            unfinished.add(job)
+            weights[job] = jobs[job][0] + max(map(weigh, waiting[job]), default=0)
+            unfinished.remove(job)
         return weights[job]
 
     for job in jobs:
-        weigh(job, ())
+        weigh(job)
     return weights
 
 
