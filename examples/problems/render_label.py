@@ -38,8 +38,11 @@ def tokenize(template: str) -> Iterator[tuple[str, str]]:
     while position < len(template):
         char = template[position]
         if char not in "{}":
-            yield "text", char
-            position += 1
+            end = position
+            while end < len(template) and template[end] not in "{}":
+                end += 1
+            yield "text", template[position:end]
+            position = end
         elif template[position : position + 2] == char * 2:
             yield "text", char
             position += 2
