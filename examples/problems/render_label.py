@@ -68,7 +68,7 @@ def fill_field(field: str, values: dict[str, str]) -> str:
 
 def read_width(argument: str) -> int:
     """Return the number of characters that an argument gives."""
-    if not argument.isdecimal() or int(argument) < 1:
+    if not (argument.isascii() and argument.isdecimal()) or int(argument) < 1:
         raise ValueError(f"not a width: {argument!r}")
     return int(argument)
 
@@ -115,6 +115,7 @@ def check(candidate):
     assert candidate("{gone | or:a:b | upper}", values) == "A:B"
     assert candidate("{name|upper|or:x|zero:5|cut:4}", values) == "00R~"
     assert rejects("{a")
+    assert rejects("a{ab")
     assert rejects("a}")
     assert rejects("{a{b}}")
     assert rejects("{}")
@@ -127,4 +128,5 @@ def check(candidate):
     assert rejects("{a|pad:0}")
     assert rejects("{a|cut:-1}")
     assert rejects("{a|zero:x}")
+    assert rejects("{a|zero:\u0663}")
     assert candidate("{name}, " * 400, values) == "rye, " * 400
