@@ -45,7 +45,8 @@ def parse_event(event: str) -> tuple[str, str, int, int]:
     elif len(words) != 5 or words[0] not in ("buy", "sell") or words[3] != "@":
         raise ValueError(f"not an event: {event!r}")
     verb, product, count, _, price = words
-    if not count.isdecimal() or not price.isdecimal() or int(count) == 0:
+    digits = count + price
+    if not (digits.isascii() and count.isdecimal() and price.isdecimal()) or int(count) == 0:
         raise ValueError(f"not a count or a price: {event!r}")
     return verb, product, int(count), int(price)
 
@@ -103,6 +104,7 @@ def check(candidate):
     assert rejects("buy nut 0 @ 1")
     assert rejects("buy nut -1 @ 1")
     assert rejects("buy nut 1 @ 1.5")
+    assert rejects("buy nut \u0661 @ 1")
     assert rejects("buy nut 1 at 5")
     assert rejects("buy nut 1")
     assert rejects("lend nut 1 @ 5")
