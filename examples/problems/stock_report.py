@@ -87,6 +87,7 @@ def check(candidate):
     assert candidate(["buy nut 2 @ 3", "buy nut 1 @ 4", "buy nut 6 @ 3"]) == {
         "nut": (0, [(2, 3), (1, 4), (6, 3)])
     }
+    assert candidate(["buy nut 2 @ 3", "buy nut 1 @ 4", "buy nut 6 @ 4"]) == {"nut": (0, [(2, 3), (7, 4)])}
     assert candidate(["buy nut 4 @ 3", "sell nut 4 @ 3"]) == {"nut": (0, [])}
     assert candidate(["buy nut 4 @ 3", "sell nut 4 @ 2", "buy nut 1 @ 7"]) == {"nut": (-4, [(1, 7)])}
     assert candidate(["buy nut 4 @ 5", "scrap nut 1"]) == {"nut": (-5, [(3, 5)])}
