@@ -18,7 +18,7 @@ def number_outline(text: str, styles: str) -> str:
     space and its text, and the lines are joined by newlines.
 
     Raise ValueError if `styles` is empty or holds another character, or if the indentation of a
-    line is odd or too deep.
+    line is odd, too deep or not made of spaces.
 
     >>> print(number_outline("Soil\\n  Clay\\n  Sand\\nSeed", "1a"))
     1 Soil
@@ -45,12 +45,12 @@ def read_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the level and the text of every line that is not blank."""
     for line in text.splitlines():
         title = line.strip()
-        indent = len(line) - len(line.lstrip(" "))
+        indent = line[: len(line) - len(line.lstrip())]
         if not title:
             continue
-        if indent % 2:
-            raise ValueError(f"odd indentation: {line!r}")
-        yield indent // 2, title
+        if indent.strip(" ") or len(indent) % 2:
+            raise ValueError(f"not an indentation by pairs of spaces: {line!r}")
+        yield len(indent) // 2, title
 
 
 def to_letters(number: int) -> str:
@@ -108,6 +108,8 @@ def check(candidate):
     assert rejects("a", "1b")
     assert rejects("  a", "1")
     assert rejects("a\n b", "1")
+    assert rejects("a\n\tb", "1")
+    assert rejects("a\n\t b", "1")
     assert rejects("a\n    b", "1")
     assert rejects("a\n  b\nc\n    d", "1")
     assert numbers(28, "a")[24:] == ["y", "z", "aa", "ab"]
