@@ -65,16 +65,17 @@ def read_fields(data: bytes) -> dict[str, object]:
     fields: dict[str, object] = {}
     position = 0
     while position < len(data):
-        name, position = take(data, position + 1, data[position])
+        encoded, position = take(data, position + 1, data[position])
+        name = encoded.decode("ascii")
         kind, position = take(data, position, 1)
-        if not name or not name.isascii() or name.decode() in fields or kind not in (b"n", b"t", b"g"):
+        if not name or name in fields or kind not in (b"n", b"t", b"g"):
             raise ValueError(f"a field is malformed: {name!r}")
         size, position = read_size(data, position)
         if kind == b"n":
-            fields[name.decode()] = -(size // 2) - 1 if size % 2 else size // 2
+            fields[name] = -(size // 2) - 1 if size % 2 else size // 2
             continue
         content, position = take(data, position, size)
-        fields[name.decode()] = content.decode("utf-8") if kind == b"t" else read_fields(content)
+        fields[name] = content.decode("utf-8") if kind == b"t" else read_fields(content)
     return fields
 
 
