@@ -108,7 +108,18 @@ def check(candidate):
 
     assert candidate(b"\x00") == {}
     assert candidate(b"\x01an\x0c\x02okt\x02hi\x37") == {"a": 6, "ok": "hi"}
-    for encoded, number in ((0, 0), (1, -1), (2, 1), (3, -2), (254, 127), (255, -128), (40000, 20000)):
+    for encoded, number in (
+        (0, 0),
+        (1, -1),
+        (2, 1),
+        (3, -2),
+        (126, 63),
+        (127, -64),
+        (128, 64),
+        (254, 127),
+        (255, -128),
+        (40000, 20000),
+    ):
         assert candidate(seal(field(b"x", b"n", size(encoded)))) == {"x": number}
     assert candidate(seal(field(b"big", b"n", size(2**40 + 1)))) == {"big": -(2**39) - 1}
     assert candidate(seal(text(b"t", b""))) == {"t": ""}
