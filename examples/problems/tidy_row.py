@@ -72,7 +72,8 @@ def expand(tokens: list[str], position: int) -> tuple[list[tuple[str, int]], int
             unit = [(tokens[position], 1)]
         count, position = read_count(tokens, position + 1)
         if len(unit) == 1:
-            runs.append((unit[0][0], unit[0][1] * count))
+            [(stitch, times)] = unit
+            runs.append((stitch, times * count))
         else:
             runs.extend(unit * count)
     return runs, position
@@ -103,6 +104,7 @@ def check(candidate):
     assert candidate("k") == "k"
     assert candidate("az") == "az"
     assert candidate("kkp") == "k2p"
+    assert candidate("k5ppp") == "k5p3"
     assert candidate("k k2 (p k)2") == "k3pkpk"
     assert candidate("(k2p)3") == "k2pk2pk2p"
     assert candidate("(pkp)2") == "pkp2kp"
