@@ -20,7 +20,7 @@ def sew_quilt(patch: list[str], layout: list[str]) -> list[str]:
     ['x..x', 'xoox', 'oxxo', '.xx.']
     """
     # --- solution ---
-    pieces = {code: orient(patch, code) for code in {"0", *"".join(layout)}}
+    pieces = {code: orient(patch, code) for code in dict.fromkeys("0" + "".join(layout))}
     quilt: list[str] = []
     for codes in layout:
         if len(codes) != len(layout[0]):
