@@ -63,16 +63,16 @@ def weigh_jobs(jobs: dict[str, tuple[int, list[str]]]) -> dict[str, int]:
     return weights
 
 
-def invert(jobs: dict[str, tuple[int, list[str]]]) -> dict[str, set[str]]:
+def invert(jobs: dict[str, tuple[int, list[str]]]) -> dict[str, list[str]]:
     """Map every job to the jobs that wait directly for it."""
-    waiting: dict[str, set[str]] = {job: set() for job in jobs}
+    waiting: dict[str, list[str]] = {job: [] for job in jobs}
     for job, (hours, before) in jobs.items():
         if hours < 1:
             raise ValueError(f"{job} must take at least an hour")
         for other in before:
             if other not in jobs:
                 raise ValueError(f"{job} waits for an unknown job")
-            waiting[other].add(job)
+            waiting[other].append(job)
     return waiting
 
 
