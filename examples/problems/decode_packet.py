@@ -53,10 +53,10 @@ def read_size(data: bytes, position: int) -> tuple[int, int]:
     """Return the size at a position and the position after it."""
     size = shift = 0
     while True:
-        byte, position = take(data, position, 1)
-        size += (byte[0] % 128) << shift
+        (byte,), position = take(data, position, 1)
+        size += (byte % 128) << shift
         shift += 7
-        if byte[0] < 128:
+        if byte < 128:
             return size, position
 
 
