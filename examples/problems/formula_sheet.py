@@ -59,12 +59,16 @@ def order_cells(needs: dict[str, set[str]]) -> list[str]:
     placed: set[str] = set()
     waiting = list(needs)
     while waiting:
-        ready = [name for name in waiting if needs[name] <= placed]
-        if not ready:
-            raise ValueError(f"cells without a value: {', '.join(waiting)}")
-        order.extend(ready)
-        placed.update(ready)
-        waiting = [name for name in waiting if name not in placed]
+        stuck = []
+        for name in waiting:
+            if needs[name] <= placed:
+                order.append(name)
+                placed.add(name)
+            else:
+                stuck.append(name)
+        if len(stuck) == len(waiting):
+            raise ValueError(f"cells without a value: {', '.join(stuck)}")
+        waiting = stuck
     return order
 
 
