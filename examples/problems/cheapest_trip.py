@@ -8,9 +8,10 @@ from collections.abc import Iterator
 def cheapest_trip(routes: list[str], start: str, goal: str) -> tuple[int, list[str]] | None:
     """Find the cheapest trip between two ports when one leg may go at half price.
 
-    A route is written "PORT-PORT:PRICE", with a whole price of at least 0, and is served in both
-    directions. If a pair of ports is listed more than once, its lowest price counts. A traveller
-    holds one voucher: it halves the price of one leg, rounded down, and need not be used.
+    A route is written "PORT-PORT:PRICE", with a whole price of at least 0 in ASCII digits, and
+    is served in both directions. If a pair of ports is listed more than once, its lowest price
+    counts. A traveller holds one voucher: it halves the price of one leg, rounded down, and
+    need not be used.
 
     Return the total price and the ports of the trip from `start` to `goal`. Among equally cheap
     trips take the one with fewest legs, then the one whose list of ports sorts first. Return

@@ -6,10 +6,10 @@
 def free_slots(opening: str, bookings: list[str], minutes: int) -> list[str]:
     """Find the gaps in a clinic's day that are long enough for an appointment.
 
-    A span is written "HH:MM-HH:MM" on a 24-hour clock. It starts before it ends, and the
-    latest possible end is "24:00". `opening` is the span in which the clinic is open.
-    `bookings` are the spans already taken, in any order; they may overlap each other, touch,
-    or reach outside the opening hours.
+    A span is written "HH:MM-HH:MM" on a 24-hour clock, in ASCII digits. It starts before it
+    ends, and the latest possible end is "24:00". `opening` is the span in which the clinic is
+    open. `bookings` are the spans already taken, in any order; they may overlap each other,
+    touch, or reach outside the opening hours.
 
     Return every gap inside the opening hours that lasts at least `minutes` minutes, as spans,
     earliest first. Raise ValueError for a malformed span and for `minutes` below 1.

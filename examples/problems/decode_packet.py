@@ -6,9 +6,9 @@
 def decode_packet(data: bytes) -> dict[str, object]:
     """Decode a packet of named fields.
 
-    The last byte of a packet is a checksum: start at 0 and, for each byte before it, multiply by
-    3, add the byte and keep the remainder modulo 256. The bytes before it are fields, one after
-    the other. A field has
+    The last byte of a packet is a checksum: start at 0 and, for each byte before it, multiply
+    by 3, add the byte and keep the remainder modulo 256. The bytes before it are fields, one
+    after the other. A field has
 
         one byte with the length of its name, which is at least 1
         the name, in ASCII
@@ -16,13 +16,14 @@ def decode_packet(data: bytes) -> dict[str, object]:
         its content
 
     A size is a whole number of at least 0 in groups of seven bits, the lowest group first, one
-    byte a group; a byte with its highest bit set is followed by another. The content of "n" is a
-    number n >= 0 given as the size 2n, or n < 0 given as the size -2n - 1. That of "t" is a size
-    and that many bytes of UTF-8 text. That of "g" is a size and that many bytes of fields, which
-    make a dictionary of their own.
+    byte a group; a byte with its highest bit set is followed by another. The content of "n" is
+    a number n >= 0 given as the size 2n, or n < 0 given as the size -2n - 1. That of "t" is a
+    size and that many bytes of UTF-8 text. That of "g" is a size and that many bytes of fields,
+    which make a dictionary of their own.
 
     Return the names and the contents as int, str and dict. Raise ValueError if the checksum is
-    wrong or missing, if a field is cut short or malformed, or if a name occurs twice in a group.
+    wrong or missing, if a field is cut short or malformed, or if a name occurs twice in a
+    group.
 
     >>> decode_packet(b"\\x01an\\x0c\\x02okt\\x02hi\\x37")
     {'a': 6, 'ok': 'hi'}

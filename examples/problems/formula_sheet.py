@@ -10,9 +10,9 @@ def evaluate_sheet(cells: dict[str, str]) -> dict[str, int]:
     numbers, names of cells, the operators + - * with their usual precedence, a minus sign in
     front of an operand, and round brackets. Spaces between these parts mean nothing.
 
-    Return the values under the same names, in the order of `cells`. Raise ValueError if the name of
-    a cell is not made of letters, or if a formula is malformed, names a cell that is not on the
-    sheet, or depends on its own value.
+    Return the values under the same names, in the order of `cells`. Raise ValueError if the
+    name of a cell is not made of letters, or if a formula is malformed, names a cell that is
+    not on the sheet, or depends on its own value.
 
     >>> evaluate_sheet({"total": "price * count - 5", "price": "20", "count": "2 + 1"})
     {'total': 55, 'price': 20, 'count': 3}

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 def number_outline(text: str, styles: str) -> str:
     """Put a number in front of every line of an outline.
 
-    Each line is indented by two spaces per level; blank lines are dropped. The first line is
-    at level 0, and a line may be at most one level deeper than the one before it. The lines of a level
-    are counted from 1, and the count starts again below each line of a higher level.
+    Each line is indented by two spaces per level; blank lines are dropped. The first line is at
+    level 0, and a line may be at most one level deeper than the one before it. The lines of a
+    level are counted from 1, and the count starts again below each line of a higher level.
 
-    `styles` has one character per level: "1" counts 1, 2, 3; "a" counts a to z, aa, ab; "i" counts
-    in small roman numerals; "A" and "I" count like those in capitals. Levels below the last style
-    start over with the first. The number of a line is the counts of the lines above it and its own,
-    joined by dots. In the result every line keeps its indentation, followed by its number, a
-    space and its text, and the lines are joined by newlines.
+    `styles` has one character per level: "1" counts 1, 2, 3; "a" counts a to z, aa, ab; "i"
+    counts in small roman numerals; "A" and "I" count like those in capitals. Levels below the
+    last style start over with the first. The number of a line is the counts of the lines above
+    it and its own, joined by dots. In the result every line keeps its indentation, followed by
+    its number, a space and its text, and the lines are joined by newlines.
 
     Raise ValueError if `styles` is empty or holds another character, or if the indentation of a
     line is odd, too deep or not made of spaces.

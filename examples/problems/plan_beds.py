@@ -6,12 +6,12 @@
 def plan_beds(beds: list[dict[str, int]]) -> tuple[int, list[str]]:
     """Choose one crop for each bed in a row so that the harvest is as large as possible.
 
-    Each bed maps the crops that would grow there to their harvest, a whole number of at least 0.
-    Beds next to each other must not hold the same crop.
+    Each bed maps the crops that would grow there to their harvest, a whole number of at least
+    0. Beds next to each other must not hold the same crop.
 
-    Return the total harvest and the crop of each bed. Among equally good plans take the one whose
-    list of crops sorts first. No beds give (0, []). Raise ValueError if a harvest is negative or
-    if there is no plan at all.
+    Return the total harvest and the crop of each bed. Among equally good plans take the one
+    whose list of crops sorts first. No beds give (0, []). Raise ValueError if a harvest is
+    negative or if there is no plan at all.
 
     >>> plan_beds([{"kale": 5, "leek": 4}, {"kale": 6, "leek": 2}])
     (10, ['leek', 'kale'])

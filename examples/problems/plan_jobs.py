@@ -6,17 +6,18 @@
 def plan_jobs(jobs: dict[str, tuple[int, list[str]]], benches: int) -> list[tuple[int, int, str]]:
     """Plan the jobs of a workshop on its benches.
 
-    `jobs` maps each job to the hours that it takes, at least 1, and the jobs that must be finished
-    before it starts. The benches are numbered from 1, and each holds one job at a time.
+    `jobs` maps each job to the hours that it takes, at least 1, and the jobs that must be
+    finished before it starts. The benches are numbered from 1, and each holds one job at a
+    time.
 
-    A job's weight is its own hours plus the largest weight of the jobs that wait directly for it, or its
-    own hours if no job does. Time starts at 0. Whenever a bench is free and a job may start, the
-    free bench with the lowest number takes the job with the largest weight, the one whose name sorts
-    first among equals.
+    A job's weight is its own hours plus the largest weight of the jobs that wait directly for
+    it, or its own hours if no job does. Time starts at 0. Whenever a bench is free and a job
+    may start, the free bench with the lowest number takes the job with the largest weight, the
+    one whose name sorts first among equals.
 
     Return (start, bench, job) for every job, sorted. Raise ValueError if there is no bench, if
-    the hours of a job are below 1, or if a job waits for an unknown job or for itself,
-    directly or through others.
+    the hours of a job are below 1, or if a job waits for an unknown job or for itself, directly
+    or through others.
 
     >>> plan_jobs({"cut": (2, []), "glue": (1, ["cut"]), "paint": (4, [])}, 2)
     [(0, 1, 'paint'), (0, 2, 'cut'), (2, 2, 'glue')]

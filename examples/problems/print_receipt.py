@@ -7,13 +7,13 @@ from collections.abc import Iterator
 def print_receipt(items: list[tuple[str, int, int]], width: int) -> list[str]:
     """Lay out a receipt as lines of at most `width` characters.
 
-    Each item has a name, a quantity and a unit price in cents, which is negative for a discount.
-    The last 10 characters of a line are the price column and the others the text column. The
-    text of an item is its name, preceded by the quantity and " x " if that is not 1. Its words
-    are wrapped at spaces to fit the text column; a word longer than the column is cut into
-    pieces that fill it, the last one as long as what is left. The first line of an item
-    ends with the price of the whole quantity, right-aligned; the others hold text only, without
-    trailing spaces.
+    Each item has a name, a quantity and a unit price in cents, which is negative for a
+    discount. The last 10 characters of a line are the price column and the others the text
+    column. The text of an item is its name, preceded by the quantity and " x " if that is not
+    1. Its words are wrapped at spaces to fit the text column; a word longer than the column is
+    cut into pieces that fill it, the last one as long as what is left. The first line of an
+    item ends with the price of the whole quantity, right-aligned; the others hold text only,
+    without trailing spaces.
 
     Below the items come a line of `width` dashes and a line with TOTAL and the sum. Prices have
     two decimals and a comma between thousands. Raise ValueError if `width` is below 16, a

@@ -17,10 +17,10 @@ def render_label(template: str, values: dict[str, str]) -> str:
         cut:N     if longer than N characters, the first N - 1 of them and a "~"
         or:TEXT   TEXT if the text so far is empty
 
-    N is a whole number of at least 1. A name that is not in `values` has the empty text. Raise
-    ValueError for a brace without its partner, a brace inside a field, a field without a name,
-    an unknown filter, or a filter whose argument is missing, unwanted or malformed. The TEXT
-    of "or" may be empty, but its colon is needed.
+    N is a whole number of at least 1 in ASCII digits. A name that is not in `values` has the
+    empty text. Raise ValueError for a brace without its partner, a brace inside a field, a
+    field without a name, an unknown filter, or a filter whose argument is missing, unwanted or
+    malformed. The TEXT of "or" may be empty, but its colon is needed.
 
     >>> render_label("{{{name|upper|pad:6}}} no. {lot|zero:4}", {"name": "rye", "lot": "72"})
     '{RYE   } no. 0072'

@@ -13,9 +13,10 @@ def replay_ledger(lines: list[str]) -> tuple[dict[str, str], list[int]]:
         fee NAME AMOUNT       money that leaves the bank
         close NAME            remove an account whose balance is zero
 
-    AMOUNT is written with two decimals, such as "12.50". Blank lines are skipped. A command is
-    refused, and changes nothing, if it opens an account that is open, names one that is not,
-    transfers from an account to itself, overdraws an account or closes one that holds money.
+    AMOUNT is written in ASCII digits with two decimals, such as "12.50". Blank lines are
+    skipped. A command is refused, and changes nothing, if it opens an account that is open,
+    names one that is not, transfers from an account to itself, overdraws an account or closes
+    one that holds money.
 
     Return the balances of the open accounts, written like AMOUNT, and the 1-based numbers of
     the refused lines. Raise ValueError for an unknown command, a wrong number of words or a

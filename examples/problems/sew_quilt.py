@@ -10,8 +10,8 @@ def sew_quilt(patch: list[str], layout: list[str]) -> list[str]:
 
     `patch` is a square of characters, one string per row. Each character of `layout` places one
     copy of it: "0", "1", "2" and "3" turn the patch clockwise by that many quarter turns, and
-    "a", "b", "c" and "d" first mirror it left to right and then turn it by 0, 1, 2 and 3 quarter
-    turns. Every row of `layout` has the same length.
+    "a", "b", "c" and "d" first mirror it left to right and then turn it by 0, 1, 2 and 3
+    quarter turns. Every row of `layout` has the same length.
 
     Return the rows of the quilt. Raise ValueError if the patch is empty or not square, if the
     layout is ragged, or if it holds another character. An empty layout gives an empty quilt.

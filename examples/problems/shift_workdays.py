@@ -6,9 +6,10 @@
 def shift_workdays(date: str, days: int, holidays: list[str]) -> str:
     """Return the date that lies a number of working days after a date.
 
-    Dates are written "YYYY-MM-DD" in the Gregorian calendar, with years from 1600 to 9999. A
-    working day is a day from Monday to Friday that is not in `holidays`. The date itself is not
-    counted. Negative `days` count backwards, and 0 gives the date itself, whatever day it is.
+    Dates are written "YYYY-MM-DD" in ASCII digits, in the Gregorian calendar, with years from
+    1600 to 9999. A working day is a day from Monday to Friday that is not in `holidays`. The
+    date itself is not counted. Negative `days` count backwards, and 0 gives the date itself,
+    whatever day it is.
 
     Raise ValueError if a date, also one of the holidays, is malformed or does not exist, or if
     the result would leave the range of years.

@@ -13,12 +13,13 @@ def stock_report(events: list[str]) -> dict[str, tuple[int, list[tuple[int, int]
         scrap PRODUCT COUNT
 
     with its words separated by spaces, a whole count of at least 1 and a whole unit price of at
-    least 0. What is sold or scrapped leaves the store in the order in which it was bought. The profit
-    is what was earned by selling less what the sold and scrapped pieces had cost.
+    least 0, both in ASCII digits. What is sold or scrapped leaves the store in the order in
+    which it was bought. The profit is what was earned by selling less what the sold and
+    scrapped pieces had cost.
 
     Map each product, in the order of its first purchase, to its profit and its remaining lots,
-    oldest first, as (count, price); lots next to each other that have the same price are one lot. Raise
-    ValueError for a malformed event or if more is taken than there is.
+    oldest first, as (count, price); lots next to each other that have the same price are one
+    lot. Raise ValueError for a malformed event or if more is taken than there is.
 
     >>> stock_report(["buy nut 10 @ 3", "buy nut 5 @ 4", "sell nut 12 @ 6"])
     {'nut': (34, [(3, 4)])}
