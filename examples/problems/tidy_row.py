@@ -114,7 +114,7 @@ def check(candidate):
     assert candidate("(a(b(c)2)2)2") == "abc2bc2abc2bc2"
     assert candidate("((((k5)2)2)2)10 k") == "k401"
     assert candidate("(kp)200") == "kp" * 200
-    assert candidate("k1000000000 (pp(p)2)1000000000") == "k1000000000p4000000000"
+    assert candidate("k10000000 (pp(p)2)10000000") == "k10000000p40000000"
     assert rejects("3k")
     assert rejects("k2 3")
     assert rejects("k0")
