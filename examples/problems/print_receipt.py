@@ -10,9 +10,10 @@ def print_receipt(items: list[tuple[str, int, int]], width: int) -> list[str]:
     Each item has a name, a quantity and a unit price in cents, which is negative for a
     discount. The last 10 characters of a line are the price column and the others the text
     column. The text of an item is its name, preceded by the quantity and " x " if that is not
-    1. Its words are wrapped at spaces to fit the text column; a word longer than the column is
-    cut into pieces that fill it, the last one as long as what is left. The first line of an
-    item ends with the price of the whole quantity, right-aligned; the others hold text only,
+    1. Its words are wrapped at spaces to fit the text column; a word longer than the column
+    starts on a line of its own and is cut into pieces that fill it, and the words after it may
+    follow the last piece. The first line of an item
+    ends with the price of the whole quantity, right-aligned; the others hold text only,
     without trailing spaces.
 
     Below the items come a line of `width` dashes and a line with TOTAL and the sum. Prices have
