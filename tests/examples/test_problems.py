@@ -29,7 +29,34 @@ SWAPS = {
     ast.NotIn: ast.In,
 }
 # Mutants that behave like the reference: the entry point, and what mutants() says.
-EQUIVALENT: set[tuple[str, str]] = set()
+EQUIVALENT = {
+    # spans that touch leave no gap, joined or not
+    ("free_slots", "if merged and start <= merged[-1][1]: => start < merged[-1][1]"),
+    # closing an account ignores the amount
+    ("replay_ledger", "return verb, words, 0 => 0 -> 1"),
+    ("replay_ledger", "return verb, words, 0 => 0 -> -1"),
+    # only the order of the priorities counts
+    ("evaluate_sheet", 'PRIORITY = {"+": 1, "-": 1, "*": 2} => 2 -> 3'),
+    (
+        "evaluate_sheet",
+        "while position < len(tokens) and PRIORITY.get(tokens[position], 0) >= floor: => 0 -> -1",
+    ),
+    # the number of legs is only compared
+    ("cheapest_trip", "queue: list[tuple[int, int, list[str], bool]] = [(0, 0, [start], False)] => 0 -> 1"),
+    ("cheapest_trip", "queue: list[tuple[int, int, list[str], bool]] = [(0, 0, [start], False)] => 0 -> -1"),
+    ("cheapest_trip", "heapq.heappush(queue, (price + extra, legs + 1, [*path, port], spent)) => 1 -> 2"),
+    # any row will do to compare the others with
+    ("sew_quilt", "if len(codes) != len(layout[0]): => 0 -> -1"),
+    # no days have no direction
+    ("shift_workdays", "direction = 1 if days > 0 else -1 => days >= 0"),
+    ("shift_workdays", "direction = 1 if days > 0 else -1 => 0 -> -1"),
+    # weights are only compared
+    ("plan_jobs", "weights[job] = jobs[job][0] + max(map(weigh, waiting[job]), default=0) => 0 -> 1"),
+    ("plan_jobs", "weights[job] = jobs[job][0] + max(map(weigh, waiting[job]), default=0) => 0 -> -1"),
+    # a closing brace is never at 0
+    ("render_label", 'if char == "}" or end < 0 or "{" in field: => end <= 0'),
+    ("render_label", 'if char == "}" or end < 0 or "{" in field: => 0 -> 1'),
+}
 
 each_problem = pytest.mark.parametrize("row", ROWS, ids=[row["entry_point"] for row in ROWS])
 
@@ -164,12 +191,11 @@ def test_suite_fails_without_any_one_of_the_functions(row: dict[str, str]) -> No
 
 @each_problem
 def test_suite_fails_for_small_mutants(row: dict[str, str]) -> None:
-    survivors, count = [], 0
-    for said, program in mutants(row["prompt"] + row["canonical_solution"]):
-        count += 1
-        if (row["entry_point"], said) not in EQUIVALENT and passes(row, program):
-            survivors.append(said)
-    assert len(survivors) <= count // 8, survivors
+    alike = {said for entry_point, said in EQUIVALENT if entry_point == row["entry_point"]}
+    survivors = [
+        said for said, program in mutants(row["prompt"] + row["canonical_solution"]) if passes(row, program)
+    ]
+    assert set(survivors) == alike
 
 
 @pytest.mark.parametrize(
