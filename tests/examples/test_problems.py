@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import doctest
+import functools
 import itertools
 import json
 import runpy
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -66,10 +68,15 @@ def functions_of(row: dict[str, str]) -> list[ast.FunctionDef]:
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
+@functools.cache
+def compiled_suite(test: str) -> CodeType:
+    return compile(test, "test", "exec")
+
+
 def load(row: dict[str, str], program: ast.Module | str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": row["entry_point"]}
     exec(compile(program, row["entry_point"], "exec"), namespace)
-    exec(compile(row["test"], "test", "exec"), namespace)
+    exec(compiled_suite(row["test"]), namespace)
     return namespace
 
 
