@@ -1,0 +1,100 @@
+"""All facts of a run that the page shows, gathered once and JSON-able: `report.json` is this dict."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+from assay.report import Reasons, samples, tables
+from assay.report.funnel import funnel, parts_of, unfinished
+from assay.report.models import models
+from assay.report.plain import count, name, read_text, shown
+from schemas.rundir import Part, RunDir
+
+FORMAT = 1
+_RECIPE_BYTES = 1 << 20
+
+
+def _recipe(run: RunDir, notes: list[str]) -> tuple[str | None, int | None]:
+    """(text of the resolved recipe, its seed)."""
+    text, problem = read_text(run.root / "recipe.toml", _RECIPE_BYTES)
+    if problem:
+        notes.append(f"recipe.toml {problem}")
+    if text is None:
+        return None, None
+    try:
+        parsed = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        notes.append("recipe.toml is not valid TOML; the run cannot be repeated from it as it stands")
+        return shown(text), None
+    return shown(text), count(parsed.get("seed"))
+
+
+def _counts(parts: dict[str, list[Part]], found: dict[str, Any]) -> dict[str, int]:
+    rows = {table: sum(part.sidecar.rows for part in shards) for table, shards in parts.items()}
+    if steps := found.get("steps"):
+        rows["step_labels"] = steps["labelled"]
+    if programs := found.get("programs"):
+        rows["functions"] = programs["functions"]
+    return rows
+
+
+def _headline(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The evaluated model with the highest accuracy; the first by name when several have it."""
+    evaluated = [model for model in found if model["evaluation"]]
+    if not evaluated:
+        return None
+    best = max(evaluated, key=lambda model: model["evaluation"]["overall"]["accuracy"])
+    overall = best["evaluation"]["overall"]
+    return {
+        "model": best["name"],
+        "models": len(evaluated),
+        "accuracy": overall["accuracy"],
+        "ci95": overall["ci95"],
+    }
+
+
+def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
+    """See `assay.report.collect`."""
+    notes: list[str] = []
+    parts = parts_of(run)
+    reader = tables.Reader(parts)
+    stages, wrong = funnel(parts, run, reasons)
+    recipe, seed = _recipe(run, notes)
+    found: dict[str, Any] = {}
+    sections: dict[str, Callable[[tables.Reader], Any]] = {
+        "edits": tables.edits,
+        "labels": tables.labels,
+        "pairs": tables.pairs,
+        "problems": tables.problems,
+        "programs": tables.programs,
+        "tests": lambda reader: tables.tests(reader, found.get("programs", {}).get("functions", 0)),
+        "candidates": tables.candidates,
+        "steps": tables.steps,
+        "trajectories": tables.trajectories,
+    }
+    for table, section in sections.items():
+        if table in parts:
+            found[table] = section(reader)
+    trained = models(run.root)
+    shows = {"pairs": samples.pairs(reader), "program": samples.program(reader)}
+    notes += wrong + unfinished(run, parts) + list(dict.fromkeys(reader.notes))
+    return {
+        "format": FORMAT,
+        "run": {
+            # A folder's name may hold bytes that are not UTF-8.
+            "name": name(os.fsencode(run.root.resolve().name).decode("utf-8", "replace")),
+            "seed": seed,
+            "seconds": round(sum(stage["seconds"] for stage in stages), 3),
+        },
+        "counts": _counts(parts, found),
+        "accuracy": _headline(trained),
+        "stages": stages,
+        **found,
+        "models": trained,
+        "samples": shows,
+        "recipe": recipe,
+        "notes": notes,
+    }

@@ -1,0 +1,173 @@
+"""A few rows as a person reads them: pairs as short unified diffs, one program with its labelled functions.
+
+Drawn by hash of the row's id from the first shard that has rows, so the same run shows the same
+rows. Work on a row is bounded: long texts are cut before they are compared, and cuts are marked.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.report.plain import clip, name, number, shown
+from assay.report.tables import Reader
+from schemas.ids import fraction
+
+PAIRS = 3
+DIFF_LINES = 44
+PROGRAM_LINES = 120
+LINE_CHARS = 160
+
+_COMPARED_LINES = 1000
+_FIRST_ROWS = 2000
+_CONTEXT = 3
+
+
+def diff_lines(old: str, new: str) -> tuple[list[dict[str, str]], bool]:
+    """(lines of a unified diff with three lines of context, whether something was cut).
+
+    Kinds of lines are `@`, ` `, `-` and `+`. Texts are compared up to 1000 lines around their first
+    difference, since the comparison's time is quadratic.
+    """
+    a, b = shown(old).split("\n"), shown(new).split("\n")
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    start = max(0, same - _CONTEXT)
+    while len(a) > same and len(b) > same and a[-1] == b[-1]:
+        a.pop()
+        b.pop()
+    # The common tail is put back only as far as it serves as context.
+    tail = shown(new).split("\n")[len(b) : len(b) + _CONTEXT]
+    a, b = (a + tail)[start:], (b + tail)[start:]
+    cut = max(len(a), len(b)) > _COMPARED_LINES
+    a, b = a[:_COMPARED_LINES], b[:_COMPARED_LINES]
+    lines: list[dict[str, str]] = []
+    for group in difflib.SequenceMatcher(None, a, b).get_grouped_opcodes(_CONTEXT):
+        first, last = group[0], group[-1]
+        span = f"-{first[1] + start + 1},{last[2] - first[1]} +{first[3] + start + 1},{last[4] - first[3]}"
+        lines.append({"kind": "@", "text": f"@@ {span} @@"})
+        for tag, a_from, a_to, b_from, b_to in group:
+            if tag == "equal":
+                lines += ({"kind": " ", "text": text} for text in a[a_from:a_to])
+                continue
+            lines += ({"kind": "-", "text": text} for text in a[a_from:a_to])
+            lines += ({"kind": "+", "text": text} for text in b[b_from:b_to])
+    cut = cut or len(lines) > DIFF_LINES
+    return [
+        {"kind": line["kind"], "text": clip(line["text"], LINE_CHARS)} for line in lines[:DIFF_LINES]
+    ], cut
+
+
+def _pick(reader: Reader, table: str, light: Sequence[str]) -> tuple[Any, list[dict[str, Any]]]:
+    """The first shard with rows, and the light columns of its first rows."""
+    for part in reader.parts.get(table, []):
+        if part.sidecar.rows:
+            for batch in reader.batches_of(part, table, light, rows=_FIRST_ROWS):
+                return part, batch.to_pylist()
+    return None, []
+
+
+def _rows_at(
+    reader: Reader, table: str, part: Any, columns: Sequence[str], at: list[int]
+) -> Iterator[dict[str, Any]]:
+    """Whole rows at positions of a shard, in the order of `at`; stops reading after the last."""
+    found: dict[int, dict[str, Any]] = {}
+    start = 0
+    for batch in reader.batches_of(part, table, columns, rows=64):
+        for position in at:
+            if start <= position < start + len(batch):
+                found[position] = batch.slice(position - start, 1).to_pylist()[0]
+        start += len(batch)
+        if start > max(at):
+            break
+    return (found[position] for position in at if position in found)
+
+
+def pairs(reader: Reader) -> list[dict[str, Any]]:
+    """Up to three pairs, of different criteria when the shard has them."""
+    part, rows = _pick(reader, "pairs", ["idx", "aspect"])
+    if part is None:
+        return []
+    ranked = sorted(range(len(rows)), key=lambda at: (fraction(0, "report-pair", rows[at]["idx"]), at))
+    first = {rows[at]["aspect"]: at for at in reversed(ranked)}
+    leaders = [at for at in ranked if first[rows[at]["aspect"]] == at]
+    at = [*leaders, *(at for at in ranked if at not in leaders)][:PAIRS]
+    columns = ["input", "chosen", "rejected", "language", "aspect", "idx", "repo", "commit", "path"]
+    shows = []
+    for row in _rows_at(reader, "pairs", part, [*columns, "license", "evidence"], at):
+        lines, cut = diff_lines(row["rejected"], row["chosen"])
+        shows.append(
+            {
+                **{key: name(row[key]) for key in ("idx", "aspect", "language", "repo", "path", "license")},
+                "commit": name(row["commit"][:12]),
+                "input": clip(shown(row["input"]), 600),
+                "subject": name(row["evidence"]["subject"], 200),
+                "method": name(row["evidence"]["method"]),
+                "confidence": number(round(row["evidence"]["confidence"], 4)),
+                "terms": [name(term, 40) for term in row["evidence"]["terms"][:8]],
+                "diff": lines,
+                "cut": cut,
+            }
+        )
+    return shows
+
+
+def _blocks(code: bytes, steps: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
+    """Runs of lines that belong to one step (or to none), by the innermost span that holds a line's start."""
+    spans = [(at, s["start_byte"], s["end_byte"]) for at, s in enumerate(steps)]
+    spans = [span for span in spans if 0 <= span[1] < span[2] <= len(code)]
+    blocks: list[dict[str, Any]] = []
+    start = 0
+    for count, line in enumerate(code.split(b"\n")):
+        if count == PROGRAM_LINES:
+            return blocks, True
+        text = clip(shown(line.decode("utf-8", "replace")), LINE_CHARS)
+        # A span begins at its `def`, behind the indentation of its line.
+        begin = start + len(line) - len(line.lstrip())
+        holders = [(to - frm, at) for at, frm, to in spans if frm <= begin < to]
+        of = min(holders)[1] if holders else None
+        if not line.strip() and blocks:
+            of = blocks[-1]["step"]
+        if not blocks or blocks[-1]["step"] != of:
+            blocks.append({"step": of, "lines": []})
+        blocks[-1]["lines"].append(text)
+        start += len(line) + 1
+    return blocks, False
+
+
+def program(reader: Reader) -> dict[str, Any] | None:
+    """One step-labelled candidate: with passing and failing steps when the shard has one such."""
+    light = ["id", "conflict", "outcome", "steps"]
+    part, rows = _pick(reader, "steps", light)
+    if part is None:
+        return None
+
+    def rank(at: int) -> tuple[int, float, int]:
+        labels = {step["label"] for step in rows[at]["steps"]}
+        return (-len(labels & {0, 1}), fraction(0, "report-step", rows[at]["id"]), at)
+
+    at = [min(range(len(rows)), key=rank)]
+    columns = [*light, "completion", "outcome_reason", "language", "generator"]
+    for row in _rows_at(reader, "steps", part, columns, at):
+        blocks, cut = _blocks(row["completion"].encode(), row["steps"])
+        return {
+            **{key: name(row[key]) for key in ("id", "conflict", "outcome_reason", "language")},
+            "outcome": row["outcome"],
+            "generator": name(row["generator"]["model"]),
+            "detail": name(row["generator"]["detail"] or ""),
+            "steps": [
+                {
+                    "name": name(step["name"]),
+                    "label": step["label"],
+                    "tests_run": step["tests_run"],
+                    "tests_passed": step["tests_passed"],
+                    "reason": name(step["reason"]),
+                }
+                for step in row["steps"][:PROGRAM_LINES]
+            ],
+            "blocks": blocks,
+            "cut": cut,
+        }
+    return None

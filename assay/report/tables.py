@@ -1,0 +1,345 @@
+"""What the tables of a run hold, as counts: languages, criteria, lengths, labels, tests, steps.
+
+Each function reads the columns that it needs, a batch at a time, so that contents are never all in
+memory. A shard that cannot be read leaves a note in the reader and is otherwise skipped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from assay.report.plain import Doubling, name, share_bins, tally, top
+from schemas.declare import schema_of
+from schemas.records import TABLES
+from schemas.rundir import Part
+
+NAMES = 40
+"""How many names of an open set (repositories, licences, models) are listed; the rest is summed."""
+
+_LAST_SECOND = 4_102_444_800  # 2100-01-01 UTC; a commit dated later has a broken clock
+
+
+class Reader:
+    """Columns of a run's finished shards, batch by batch; collects notes on what cannot be read."""
+
+    def __init__(self, parts: dict[str, list[Part]]) -> None:
+        self.parts = parts
+        self.notes: list[str] = []
+
+    def batches(self, table: str, columns: Sequence[str], rows: int = 8192) -> Iterator[pa.Table]:
+        """Batches of a table. A column is a top-level name, or a Parquet path to one leaf below it."""
+        for part in self.parts.get(table, []):
+            yield from self.batches_of(part, table, columns, rows)
+
+    def batches_of(
+        self, part: Part, table: str, columns: Sequence[str], rows: int = 8192
+    ) -> Iterator[pa.Table]:
+        """Batches of one shard."""
+        record: type = TABLES[table]
+        wanted = schema_of(record)
+        try:
+            with pq.ParquetFile(part.path) as file:
+                if not file.schema_arrow.equals(wanted):
+                    raise pa.ArrowInvalid("its columns are those of another version")
+                for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+                    yield pa.Table.from_batches([batch])
+        except (OSError, pa.ArrowException) as error:
+            reason = name(error, 160)
+            self.notes.append(
+                f"{table}: shard {name(part.path.name)} cannot be read ({reason}); its rows are missing"
+            )
+
+
+def _counts(column: pa.ChunkedArray) -> Counter[Any]:
+    """How often each value of a column occurs, null as None."""
+    found: Counter[Any] = Counter()
+    for pair in pc.value_counts(column).to_pylist():
+        found[pair["values"]] += pair["counts"]
+    return found
+
+
+def _named(counts: Counter[Any], missing: str = "(none)") -> Counter[str]:
+    named: Counter[str] = Counter()
+    for key, rows in counts.items():
+        named[missing if key is None else str(key)] += rows
+    return named
+
+
+def _grouped(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    for row in table.group_by(keys).aggregate([([], "count_all")]).to_pylist():
+        yield tuple(row[key] for key in keys), row["count_all"]
+
+
+def _add_lengths(bins: Doubling, lengths: pa.ChunkedArray) -> None:
+    for length, rows in _counts(lengths).items():
+        if length is not None and length >= 0:
+            bins.add(length, rows)
+
+
+def _months(times: pa.ChunkedArray) -> tuple[Counter[int], int]:
+    """(rows by year * 100 + month, rows whose time is outside 1970 to 2099)."""
+    good = times.filter(pc.and_(pc.greater_equal(times, 0), pc.less(times, _LAST_SECOND)))
+    stamps = good.cast(pa.timestamp("s"))
+    months = pc.add(pc.multiply(pc.year(stamps), 100), pc.month(stamps))
+    return _counts(months), len(times) - len(good)
+
+
+def edits(reader: Reader) -> dict[str, Any]:
+    """Edits by repository, language, month and size, and how they got in."""
+    repos: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
+    licences: Counter[str] = Counter()
+    merged: Counter[str] = Counter()
+    months: Counter[int] = Counter()
+    lines, undated, flags = Doubling(), 0, Counter({"bot": 0, "ai_assisted": 0, "reverted": 0})
+    columns = ["repo", "language", "license", "merged_by", "reverted_by", "bot", "ai_assisted", "commit_time"]
+    for batch in reader.batches("edits", [*columns, "lines_added", "lines_removed"]):
+        repos.update(_named(_counts(batch["repo"])))
+        languages.update(_named(_counts(batch["language"])))
+        licences.update(_named(_counts(batch["license"]), "not recognised"))
+        for how, rows in _counts(batch["merged_by"]).items():
+            merged["not known" if how is None else str(how).partition(":")[0]] += rows
+        flags["bot"] += pc.sum(batch["bot"]).as_py() or 0
+        flags["ai_assisted"] += len(batch) - batch["ai_assisted"].null_count
+        flags["reverted"] += len(batch) - batch["reverted_by"].null_count
+        found, outside = _months(batch["commit_time"])
+        months.update(found)
+        undated += outside
+        both = pc.add(batch["lines_added"].cast(pa.int64()), batch["lines_removed"].cast(pa.int64()))
+        _add_lengths(lines, both)
+    return {
+        "rows": repos.total(),
+        "repositories": top(repos, NAMES),
+        "languages": top(languages, NAMES),
+        "licences": top(licences, NAMES),
+        "merged_by": top(merged, NAMES),
+        "flags": dict(flags),
+        "lines_changed": lines.facts(),
+        "months": [
+            {"month": f"{month // 100:04d}-{month % 100:02d}", "rows": rows}
+            for month, rows in sorted(months.items())
+        ],
+        "undated": undated,
+    }
+
+
+def labels(reader: Reader) -> dict[str, Any]:
+    """Labels by criterion and method, and how sure the labelers were."""
+    criteria: Counter[str] = Counter()
+    methods: Counter[str] = Counter()
+    labelers: Counter[str] = Counter()
+    confidence, intent = [0] * 10, [0] * 10
+    for batch in reader.batches("labels", ["labeler", "method", "criterion", "confidence", "single_intent"]):
+        criteria.update(_named(_counts(batch["criterion"]), "none supported"))
+        methods.update(_named(_counts(batch["method"])))
+        labelers.update(_named(_counts(batch["labeler"])))
+        named = batch.filter(pc.is_valid(batch["criterion"]))
+        share_bins(named["confidence"].to_pylist(), confidence)
+        share_bins(named["single_intent"].to_pylist(), intent)
+    return {
+        "rows": criteria.total(),
+        "criteria": top(criteria, NAMES),
+        "methods": top(methods, NAMES),
+        "labelers": top(labelers, NAMES),
+        "confidence": confidence,
+        "single_intent": intent,
+    }
+
+
+def pairs(reader: Reader) -> dict[str, Any]:
+    """Pairs by language, criterion and split; their sources, sizes and evidence."""
+    cells: Counter[tuple[str, str, str]] = Counter()
+    repos: dict[str, Counter[str]] = {}
+    licences: Counter[str] = Counter()
+    methods: Counter[str] = Counter()
+    systems: Counter[str] = Counter()
+    for batch in reader.batches("pairs", ["language", "aspect", "split", "repo", "license", "evidence"]):
+        for key, rows in _grouped(batch, ["language", "aspect", "split"]):
+            cells[key] += rows
+        for (repo, split), rows in _grouped(batch, ["repo", "split"]):
+            repos.setdefault(split, Counter())[repo] += rows
+        licences.update(_named(_counts(batch["license"]), "not recognised"))
+        methods.update(_named(_counts(pc.struct_field(batch["evidence"], "method"))))
+        systems.update(_named(_counts(pc.struct_field(batch["evidence"], "system_kind"))))
+    chosen, rejected = Doubling(), Doubling()
+    for batch in reader.batches("pairs", ["chosen", "rejected"], rows=256):
+        _add_lengths(chosen, pc.utf8_length(batch["chosen"]))
+        _add_lengths(rejected, pc.utf8_length(batch["rejected"]))
+    shared = set(repos.get("train", ())) & set(repos.get("test", ()))
+    return {
+        "rows": cells.total(),
+        "cells": [
+            {"language": name(language), "aspect": name(aspect), "split": name(split), "rows": rows}
+            for (language, aspect, split), rows in sorted(cells.items())
+        ],
+        "splits": {
+            name(split): {"rows": of.total(), "repositories": len(of)} for split, of in sorted(repos.items())
+        },
+        "repositories_in_both_splits": len(shared),
+        "repositories": top(sum(repos.values(), Counter()), NAMES),
+        "licences": top(licences, NAMES),
+        "methods": top(methods, NAMES),
+        "system_prompts": top(systems, NAMES),
+        "characters": {"chosen": chosen.facts(), "rejected": rejected.facts()},
+    }
+
+
+def programs(reader: Reader) -> dict[str, Any]:
+    """Decomposed programs: how many functions they have and who cut them."""
+    sizes, made = Doubling(), Counter[str]()
+    for batch in reader.batches("programs", ["decomposed_by", "functions.list.element.name"]):
+        _add_lengths(sizes, pc.list_value_length(batch["functions"]))
+        made.update(_named(_counts(batch["decomposed_by"])))
+    return {
+        "rows": sum(sizes.bins.values()),
+        "functions": sizes.total,
+        "functions_per_program": sizes.facts(),
+        "decomposed_by": top(made, NAMES),
+    }
+
+
+def tests(reader: Reader, functions: int) -> dict[str, Any]:
+    """Unit tests per function and the mutants that they kill; `functions` is how many there are to test."""
+    per_function: Counter[tuple[str, str]] = Counter()
+    chosen: Counter[tuple[str, str]] = Counter()
+    kills: dict[tuple[str, str], set[int]] = {}
+    sources: Counter[str] = Counter()
+    rows = 0
+    for batch in reader.batches("tests", ["program_id", "function", "source", "kills", "selected"]):
+        rows += len(batch)
+        sources.update(_named(_counts(batch["source"])))
+        for row in batch.to_pylist():
+            key = (row["program_id"], row["function"])
+            per_function[key] += 1
+            chosen[key] += row["selected"]
+            kills.setdefault(key, set()).update(row["kills"])
+    many, few, killed = Doubling(), Doubling(), Doubling()
+    untested = max(0, functions - len(per_function))
+    for bins in (many, few):
+        if untested:
+            bins.add(0, untested)
+    for key, found in per_function.items():
+        many.add(found)
+        few.add(chosen[key])
+        killed.add(len(kills[key]))
+    return {
+        "rows": rows,
+        "selected": chosen.total(),
+        "sources": top(sources, NAMES),
+        "functions_with_tests": len(per_function),
+        "functions_without_tests": untested,
+        "tests_per_function": many.facts(),
+        "selected_per_function": few.facts(),
+        "mutants_killed_per_function": killed.facts(),
+    }
+
+
+def candidates(reader: Reader) -> dict[str, Any]:
+    """Candidates by what made them."""
+    made: Counter[str] = Counter()
+    for batch in reader.batches("candidates", ["generator.model"]):
+        made.update(_named(_counts(pc.struct_field(batch["generator"], "model"))))
+    return {"rows": made.total(), "generators": top(made, NAMES)}
+
+
+def _sign(value: int | None) -> str:
+    return "null" if value is None else str(value)
+
+
+def steps(reader: Reader) -> dict[str, Any]:
+    """Outcomes and step labels of candidates, where they disagree, and by what made the candidate."""
+    cells: Counter[tuple[str, str]] = Counter()
+    outcomes: Counter[str] = Counter()
+    conflicts: Counter[str] = Counter({"none": 0, "o1z0": 0, "o0z1": 0})
+    reasons: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    isolation: Counter[str] = Counter()
+    makers: dict[str, Counter[str]] = {}
+    problems: dict[str, set[str]] = {}
+    columns = [
+        "outcome",
+        "outcome_reason",
+        "steps",
+        "conflict",
+        "isolation",
+        "split",
+        "problem_id",
+        "generator",
+    ]
+    for batch in reader.batches("steps", columns):
+        outcomes.update(_named(_counts(batch["outcome"]), "null"))
+        conflicts.update(_named(_counts(batch["conflict"])))
+        failures.update(_named(_counts(batch["outcome_reason"])))
+        isolation.update(_named(_counts(batch["isolation"])))
+        flat = pc.list_flatten(batch["steps"])
+        of = batch["outcome"].take(pc.list_parent_indices(batch["steps"]))
+        table = pa.table({"o": of, "z": pc.struct_field(flat, "label")})
+        for (outcome, label), rows in _grouped(table, ["o", "z"]):
+            cells[_sign(outcome), _sign(label)] += rows
+        reasons.update(_named(_counts(pc.struct_field(flat, "reason"))))
+        made = pa.table({"m": pc.struct_field(batch["generator"], "model"), "o": batch["outcome"]})
+        for (model, outcome), rows in _grouped(made, ["m", "o"]):
+            makers.setdefault(model, Counter())[_sign(outcome)] += rows
+        for (split, problem), _ in _grouped(batch, ["split", "problem_id"]):
+            problems.setdefault(split, set()).add(problem)
+    ranked = sorted(makers.items(), key=lambda item: (-item[1].total(), item[0]))
+    return {
+        "rows": outcomes.total(),
+        "functions": cells.total(),
+        "labelled": sum(rows for (_, label), rows in cells.items() if label != "null"),
+        "cells": [
+            {"outcome": o, "label": z, "rows": cells[o, z]}
+            for o in ("1", "0", "null")
+            for z in ("1", "0", "null")
+        ],
+        "outcomes": {o: outcomes[o] for o in ("1", "0", "null")},
+        "conflicts": {name(key): rows for key, rows in sorted(conflicts.items())},
+        "step_reasons": top(reasons, NAMES),
+        "outcome_reasons": top(failures, NAMES),
+        "isolation": top(isolation, NAMES),
+        "generators": [
+            {"name": name(model), "rows": of.total(), **{f"outcome_{o}": of[o] for o in ("1", "0", "null")}}
+            for model, of in ranked[:NAMES]
+        ],
+        "splits": {name(split): {"problems": len(found)} for split, found in sorted(problems.items())},
+        "problems_in_both_splits": len(problems.get("train", set()) & problems.get("test", set())),
+    }
+
+
+def trajectories(reader: Reader) -> dict[str, Any]:
+    """Trajectories by whether they resolved their task, by policy and by length."""
+    resolved: Counter[str] = Counter({"true": 0, "false": 0, "null": 0})
+    policies: Counter[str] = Counter()
+    splits: Counter[str] = Counter()
+    instances: set[str] = set()
+    lengths = Doubling()
+    columns = ["resolved", "policy", "split", "instance_id", "messages.list.element.role"]
+    for batch in reader.batches("trajectories", columns):
+        for value, rows in _counts(batch["resolved"]).items():
+            resolved["null" if value is None else str(value).lower()] += rows
+        policies.update(_named(_counts(batch["policy"]), "not known"))
+        splits.update(_named(_counts(batch["split"])))
+        instances.update(batch["instance_id"].to_pylist())
+        _add_lengths(lengths, pc.list_value_length(batch["messages"]))
+    return {
+        "rows": resolved.total(),
+        "instances": len(instances),
+        "resolved": dict(resolved),
+        "policies": top(policies, NAMES),
+        "splits": {name(split): rows for split, rows in sorted(splits.items())},
+        "messages": lengths.facts(),
+    }
+
+
+def problems(reader: Reader) -> dict[str, Any]:
+    """Problems by where they were imported from."""
+    sources: Counter[str] = Counter()
+    for batch in reader.batches("problems", ["source"]):
+        sources.update(tally(batch["source"].to_pylist()))
+    return {"rows": sources.total(), "sources": top(sources, NAMES)}
