@@ -1,0 +1,183 @@
+"""What a training run is told: one frozen `TrainConfig` of plain values that TOML can hold.
+
+In: a mapping from a recipe. Out: a checked config, or an `AssayError` that names the key. Light on
+purpose: no torch here, so that a command line can build and check a config in no time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.errors import AssayError
+
+OBJECTIVES = ("bt",)
+TRUNCATIONS = ("difference", "head")
+MAGNITUDES = ("centered", "abs")
+TINY = "tiny"
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Settings of one training run. Defaults are those of Themis's code stage (2605.00754, table 5)
+    where a model is fine-tuned, and of a run of seconds on two cores where `model` is `tiny`.
+
+    Attributes:
+        objective: `bt`: Bradley-Terry with a language-model and a magnitude term.
+        model: `tiny` (a two-layer Qwen3 made from scratch, tokenizer trained on the shards), or a
+            local folder or Hub id of a causal language model or of a reward model made by this package.
+        pad_token: token to pad with, for a tokenizer whose pad token is missing or equals its end
+            token; empty keeps the tokenizer's own.
+        vocab_size: entries of the tokenizer that `tiny` trains, at most.
+        max_length: tokens of prompt and completion together; 0 picks 384 for `tiny`, else 4096.
+        truncation: what stays of completions that do not fit: `difference` keeps a window around the
+            first token in which the two differ, `head` keeps the beginning.
+        min_completion: a pair whose prompt leaves fewer tokens than this is dropped.
+        batch_pairs: pairs in one forward pass.
+        accumulation: forward passes in one optimizer step; the result does not depend on how a step
+            is cut into passes.
+        epochs: passes over the training pairs, when `max_steps` is 0.
+        max_steps: optimizer steps; 0 means whole epochs.
+        lr: peak learning rate; 0 picks 2e-3 for `tiny`, else 1e-5.
+        min_lr_ratio: the schedule ends at this share of `lr`.
+        warmup_ratio: share of the steps in which the rate rises to `lr`.
+        weight_decay: AdamW's decay; never on norms, biases or the score head.
+        betas: AdamW's two decay rates.
+        eps: AdamW's epsilon.
+        clip: largest gradient norm; 0 clips nothing.
+        lm_weight: lambda, weight of the language-model term.
+        magnitude_weight: mu, weight of the magnitude term.
+        magnitude: `centered` pulls the sum of a pair's rewards to zero, `abs` pulls both to zero.
+        margin: reward difference below which a pair still counts as wrong in the loss.
+        label_smoothing: probability that a pair's label is taken to be the wrong way round.
+        dev_share: share of the commits held out for development when no development shards are given.
+        eval_every: steps between evaluations on development pairs; 0 evaluates at the end only.
+        eval_batch: sequences in one forward pass of an evaluation.
+        seed: seed of every draw.
+        threads: CPU threads; 0 leaves torch's own number. Weights are bit-equal for equal threads.
+    """
+
+    objective: str = "bt"
+    model: str = TINY
+    pad_token: str = ""
+    vocab_size: int = 2048
+    max_length: int = 0
+    truncation: str = "difference"
+    min_completion: int = 32
+    batch_pairs: int = 8
+    accumulation: int = 1
+    epochs: int = 1
+    max_steps: int = 0
+    lr: float = 0.0
+    min_lr_ratio: float = 0.05
+    warmup_ratio: float = 0.05
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    eps: float = 1e-8
+    clip: float = 1.5
+    lm_weight: float = 0.25
+    magnitude_weight: float = 0.001
+    magnitude: str = "centered"
+    margin: float = 0.0
+    label_smoothing: float = 0.0
+    dev_share: float = 0.1
+    eval_every: int = 0
+    eval_batch: int = 16
+    seed: int = 0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            AssayError: names the key, the value and what is allowed.
+        """
+        for name, hint in typing.get_type_hints(type(self)).items():
+            _check_type(name, getattr(self, name), hint)
+        _one_of("objective", self.objective, OBJECTIVES)
+        _one_of("truncation", self.truncation, TRUNCATIONS)
+        _one_of("magnitude", self.magnitude, MAGNITUDES)
+        if not self.model:
+            raise AssayError("train.model: is empty; give `tiny`, a model folder or a Hub id")
+        for name in ("min_completion", "batch_pairs", "accumulation", "epochs", "eval_batch"):
+            _within(name, getattr(self, name), 1, None)
+        for name in ("max_length", "max_steps", "lr", "weight_decay", "clip", "lm_weight"):
+            _within(name, getattr(self, name), 0, None)
+        for name in ("magnitude_weight", "eval_every", "threads", "margin"):
+            _within(name, getattr(self, name), 0, None)
+        for name in ("min_lr_ratio", "warmup_ratio"):
+            _within(name, getattr(self, name), 0, 1)
+        _within("label_smoothing", self.label_smoothing, 0, 0.5)
+        _within("dev_share", self.dev_share, 0, 0.9)
+        # 256 bytes and the three special tokens are in any byte-level vocabulary.
+        _within("vocab_size", self.vocab_size, 512, 1 << 20)
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise AssayError(f"train.betas: {list(self.betas)} must be two numbers from 0 to below 1")
+        if not self.eps > 0:
+            raise AssayError(f"train.eps: {self.eps} must be above 0")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """A config from a recipe's table.
+
+        Raises:
+            AssayError: an unknown key (with the nearest known one), a wrong type or a bad value.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
+                raise AssayError(f"train.{key}: unknown key; {hint}")
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        return cls(**given)
+
+    def resolved(self) -> TrainConfig:
+        """The same config with every 0 that stands for a choice replaced by that choice."""
+        tiny = self.model == TINY
+        return dataclasses.replace(
+            self,
+            lr=self.lr or (2e-3 if tiny else 1e-5),
+            max_length=self.max_length or (384 if tiny else 4096),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The config as plain JSON-like values."""
+        return {**dataclasses.asdict(self), "betas": list(self.betas)}
+
+    def to_toml(self) -> str:
+        """The config as TOML text that `from_mapping` reads back to the same config."""
+        # JSON's strings, numbers, booleans and flat lists are TOML's.
+        return "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.as_dict().items())
+
+
+def _check_type(name: str, value: Any, hint: Any) -> None:
+    if hint is float:
+        fits = type(value) in (int, float) and value == value and abs(value) != float("inf")
+        wanted = "a number"
+    elif hint is int:
+        fits, wanted = type(value) is int, "a whole number"
+    elif hint is str:
+        fits, wanted = type(value) is str, "text"
+    else:
+        fits = type(value) is tuple and len(value) == 2 and all(type(v) in (int, float) for v in value)
+        wanted = "a list of two numbers"
+    if not fits:
+        raise AssayError(f"train.{name}: {value!r} is not {wanted}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise AssayError(f"train.{name}: {value!r} is not known; use {' or '.join(allowed)}")
+
+
+def _within(name: str, value: float, low: float, high: float | None) -> None:
+    if value < low or (high is not None and value > high):
+        wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise AssayError(f"train.{name}: {value} must be {wanted}")

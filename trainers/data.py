@@ -1,0 +1,360 @@
+"""Pairs shards become token sequences, and every row that does not is counted with its reason.
+
+In: Parquet shards of `PreferencePair`. Out: `Pair` (text), `TokenPair` (token ids of both sides and
+where the completion begins) and an `Account` with `rows == kept + sum(drops)`.
+
+A side is the conversation system, user (`input`), assistant (`chosen` or `rejected`) in the tokenizer's
+chat template, tokenised as a whole: what `apply_chat_template` gives for it. A pair that is longer
+than `max_length` keeps its whole prompt, the template's end of turn and one window of the completion.
+The window begins at the same token on both sides and holds the first token in which they differ
+(`window_start`), so truncation never makes the sides equal. With the rule `head` it holds the beginning,
+as a single completion is cut when it is scored; pairs that become equal are then dropped.
+
+Reasons of drops: `empty_completion`, `identical`, `prompt_too_long`, `identical_after_truncation`,
+`template_changes_text` (the template rewrites the completion, so its tokens cannot be found).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerFast
+
+from schemas.errors import AccountingError, AssayError
+from schemas.ids import fraction, rng
+from schemas.records import PreferencePair
+from schemas.shards import iter_rows, write_text
+from schemas.stage import Drop
+from trainers.tokenizer import first_line
+
+Ids = NDArray[np.int32]
+
+COLUMNS = ("idx", "system", "input", "chosen", "rejected", "language", "aspect", "commit", "license")
+_CHUNK = 64
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """The columns of a pair that training and evaluation read."""
+
+    idx: str
+    system: str
+    input: str
+    chosen: str
+    rejected: str
+    language: str
+    aspect: str
+    commit: str
+    license: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TokenPair:
+    """Both sides of a pair as token ids.
+
+    Attributes:
+        pair: the text it was made from.
+        chosen: ids of prompt, completion window and end of turn.
+        rejected: likewise; its first `prompt_length` ids equal those of `chosen`.
+        prompt_length: tokens before the completion.
+        windowed: whether a part of a completion was cut away.
+    """
+
+    pair: Pair
+    chosen: Ids
+    rejected: Ids
+    prompt_length: int
+    windowed: bool
+
+    @property
+    def lm_tokens(self) -> int:
+        """Tokens of the chosen side that the language-model term predicts."""
+        return len(self.chosen) - max(1, self.prompt_length)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longer side."""
+        return max(len(self.chosen), len(self.rejected))
+
+
+@dataclasses.dataclass
+class Account:
+    """What became of the rows."""
+
+    rows: int = 0
+    kept: int = 0
+    windowed: int = 0
+    drops: list[Drop] = dataclasses.field(default_factory=list)
+
+    def by_reason(self) -> dict[str, int]:
+        """Number of drops of each reason."""
+        return dict(sorted(Counter(drop.reason for drop in self.drops).items()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts, JSON-like."""
+        return {
+            "rows": self.rows,
+            "kept": self.kept,
+            "dropped": self.by_reason(),
+            "windowed": self.windowed,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Side:
+    """One conversation as token ids: `ids[start:end]` is the completion, when it was `found`."""
+
+    ids: Ids
+    start: int
+    end: int
+    found: bool
+
+
+def read_pairs(paths: Iterable[Path]) -> list[Pair]:
+    """All pairs of some shards, ordered by id, so that neither order nor cut of shards matters.
+
+    Raises:
+        ShardError: a shard is missing, damaged or not one of pairs.
+    """
+    rows = [Pair(**row) for path in paths for row in iter_rows(Path(path), PreferencePair, COLUMNS)]
+    return sorted(rows, key=dataclasses.astuple)
+
+
+def hold_out(pairs: Iterable[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """(training, development) pairs; all pairs of a commit go to the same side."""
+    sides: tuple[list[Pair], list[Pair]] = ([], [])
+    for pair in pairs:
+        sides[fraction(seed, "dev", pair.commit or pair.idx) < share].append(pair)
+    return sides
+
+
+def conversation(system: str, user: str, completion: str) -> list[dict[str, str]]:
+    """A side as chat messages; an empty system prompt makes no message."""
+    head = [{"role": "system", "content": system}] if system else []
+    return [*head, {"role": "user", "content": user}, {"role": "assistant", "content": completion}]
+
+
+def encode_sides(tokenizer: PreTrainedTokenizerFast, sides: Sequence[tuple[str, str, str]]) -> list[Side]:
+    """(system, user, completion) triples as token ids; a completion that is empty, or that the template
+    rewrites, is not found in them.
+
+    Raises:
+        AssayError: the template refuses the conversation.
+    """
+    texts, spans = [], []
+    for system, user, completion in sides:
+        try:
+            text = tokenizer.apply_chat_template(conversation(system, user, completion), tokenize=False)
+        except Exception as error:  # a template may raise whatever its author chose
+            raise AssayError(
+                f"the tokenizer's chat template refuses a conversation of "
+                f"{'system, ' if system else ''}user and assistant ({first_line(error)})"
+            ) from None
+        texts.append(str(text))
+        spans.append(_find(texts[-1], completion))
+    encodings = tokenizer(texts, add_special_tokens=False, verbose=False).encodings or []
+    made = []
+    for encoding, span in zip(encodings, spans, strict=True):
+        tokens = None if span is None else _token_span(encoding, *span)
+        ids = np.array(encoding.ids, dtype=np.int32)
+        start, end = tokens or (len(ids), len(ids))
+        made.append(Side(ids, start, end, tokens is not None))
+    return made
+
+
+def _find(text: str, completion: str) -> tuple[int, int] | None:
+    """Where the completion stands in the rendered text; a template may strip the blanks around it."""
+    for wanted in (completion, completion.rstrip(), completion.strip()):
+        if wanted and (at := text.rfind(wanted)) >= 0:
+            return at, at + len(wanted)
+    return None
+
+
+def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int] | None:
+    """First token of the characters [start, end) and one past their last. Some tokenizers leave blanks
+    out of their offsets, so the ends are looked for inwards."""
+    first = next((t for c in range(start, end) if (t := encoding.char_to_token(c)) is not None), None)
+    last = next((t for c in range(end - 1, start - 1, -1) if (t := encoding.char_to_token(c)) is not None), 0)
+    return None if first is None else (first, last + 1)
+
+
+def common_prefix(left: Ids, right: Ids) -> int:
+    """Number of leading tokens that two sequences share."""
+    size = min(len(left), len(right))
+    different = np.nonzero(left[:size] != right[:size])[0]
+    return int(different[0]) if len(different) else size
+
+
+def window_start(difference: int, longest: int, budget: int) -> int:
+    """Where the window of `budget` tokens begins, the same on both sides of a pair.
+
+    It is 0 when the longer completion fits. Else the first difference stands in the window's middle,
+    unless it lies in the first half of a window from the start, or the completions end before such a
+    window does: then it is moved to end with the longer one. For `0 <= difference < longest` and
+    `budget >= 1`, `start <= difference < start + budget`.
+    """
+    if longest <= budget:
+        return 0
+    return max(0, min(difference - budget // 2, longest - budget))
+
+
+def cut_pair(
+    pair: Pair, chosen: Side, rejected: Side, max_length: int, min_completion: int, truncation: str
+) -> TokenPair | Drop:
+    """Cut both sides of a pair to `max_length` tokens by the module's rule, or say why that cannot be."""
+    prompt = min(chosen.start, rejected.start, common_prefix(chosen.ids, rejected.ids))
+    bodies = [side.ids[prompt : side.end] for side in (chosen, rejected)]
+    tails = [side.ids[side.end :] for side in (chosen, rejected)]
+    longest = max(map(len, bodies))
+    difference = common_prefix(*bodies)
+    if difference == longest:
+        return Drop(pair.idx, "identical", "both sides have the same tokens")
+    budget = max_length - prompt - max(map(len, tails))
+    if budget < min(min_completion, longest):
+        return Drop(pair.idx, "prompt_too_long", f"{prompt} tokens of prompt, {max_length} in all")
+    start = window_start(difference, longest, budget) if truncation == "difference" else 0
+    sides = [
+        np.concatenate([chosen.ids[:prompt], body[start : start + budget], tail])
+        for body, tail in zip(bodies, tails, strict=True)
+    ]
+    if np.array_equal(sides[0], sides[1]):
+        return Drop(pair.idx, "identical_after_truncation", f"first difference at token {difference}")
+    return TokenPair(pair, sides[0], sides[1], prompt, longest > budget)
+
+
+def cut_side(side: Side, max_length: int) -> Ids | None:
+    """A single conversation cut to `max_length` tokens: the beginning of its completion stays, and the
+    end of turn. None when that leaves no token of the completion."""
+    if len(side.ids) <= max_length:
+        return side.ids
+    end = side.end - (len(side.ids) - max_length)
+    return np.concatenate([side.ids[:end], side.ids[side.end :]]) if end > side.start else None
+
+
+def encode_pairs(
+    pairs: Sequence[Pair],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    max_length: int,
+    min_completion: int = 32,
+    truncation: str = "difference",
+) -> tuple[list[TokenPair], Account]:
+    """Tokenise pairs, in their order.
+
+    Args:
+        pairs: the text.
+        tokenizer: with a chat template.
+        max_length: most tokens of a side.
+        min_completion: fewest tokens that the prompt must leave for a completion which needs them.
+        truncation: `difference` or `head`.
+
+    Raises:
+        AssayError: the chat template refuses the conversations.
+    """
+    account = Account(rows=len(pairs))
+    kept: list[TokenPair] = []
+    ready: list[Pair] = []
+    for pair in pairs:
+        if not pair.chosen.strip() or not pair.rejected.strip():
+            account.drops.append(Drop(pair.idx, "empty_completion"))
+        else:
+            ready.append(pair)
+    for at in range(0, len(ready), _CHUNK):
+        chunk = ready[at : at + _CHUNK]
+        texts = [(p.system, p.input, side) for p in chunk for side in (p.chosen, p.rejected)]
+        sides = encode_sides(tokenizer, texts)
+        for pair, chosen, rejected in zip(chunk, sides[::2], sides[1::2], strict=True):
+            if not (chosen.found and rejected.found):
+                account.drops.append(Drop(pair.idx, "template_changes_text"))
+                continue
+            made = cut_pair(pair, chosen, rejected, max_length, min_completion, truncation)
+            if isinstance(made, Drop):
+                account.drops.append(made)
+            else:
+                kept.append(made)
+                account.windowed += made.windowed
+    account.kept = len(kept)
+    if account.rows != account.kept + len(account.drops):
+        raise AccountingError(
+            f"encoding: {account.rows} pairs in, but {account.kept} kept and {len(account.drops)} dropped"
+        )
+    return kept, account
+
+
+def write_drops(path: Path, accounts: Mapping[str, Account]) -> None:
+    """Write one JSON line a dropped pair: which part of the data, id, reason and detail."""
+    lines = [
+        json.dumps({"part": part, **dataclasses.asdict(drop)})
+        for part, account in accounts.items()
+        for drop in account.drops
+    ]
+    write_text(path, "".join(line + "\n" for line in lines))
+
+
+def epoch_order(count: int, epoch: int, seed: int) -> list[int]:
+    """The order in which an epoch visits `count` pairs: a permutation that depends on nothing else."""
+    order = list(range(count))
+    rng(seed, "epoch", str(epoch)).shuffle(order)
+    return order
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch: the chosen sides, then the rejected ones, padded on the right.
+
+    Attributes:
+        input_ids: shape (2 * pairs, tokens).
+        attention_mask: 1 on tokens, 0 on padding; same shape.
+        lm_positions: flat indices into `input_ids` whose hidden state predicts a completion token.
+        lm_targets: the tokens predicted there.
+    """
+
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+    lm_positions: torch.Tensor
+    lm_targets: torch.Tensor
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return self.input_ids.shape[0] // 2
+
+
+def pad(sequences: Sequence[Ids], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(input_ids, attention_mask) of sequences padded on the right, shape (sequences, longest)."""
+    width = max(map(len, sequences))
+    ids = np.full((len(sequences), width), pad_id, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = sequence
+        mask[row, : len(sequence)] = 1
+    return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+def collate(pairs: Sequence[TokenPair], pad_id: int) -> Batch:
+    """Pairs as one micro-batch."""
+    ids, mask = pad([p.chosen for p in pairs] + [p.rejected for p in pairs], pad_id)
+    width = ids.shape[1]
+    targets = [np.arange(max(1, p.prompt_length), len(p.chosen)) + row * width for row, p in enumerate(pairs)]
+    flat = torch.from_numpy(np.concatenate(targets))
+    return Batch(ids, mask, flat - 1, ids.view(-1)[flat])
+
+
+def count_by(pairs: Iterable[Pair], column: str) -> Mapping[str, int]:
+    """Number of pairs of each value of a column; a missing licence counts as `unknown`."""
+    counts = Counter(getattr(pair, column) or "unknown" for pair in pairs)
+    return dict(sorted(counts.items()))
+
+
+def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Consecutive slices of at most `size` items."""
+    for at in range(0, len(items), size):
+        yield items[at : at + size]

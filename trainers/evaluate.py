@@ -1,0 +1,151 @@
+"""Evaluate a reward model on pairs: how often, and how surely, it prefers the chosen side.
+
+In: a model folder and shards of pairs. Out, in `out_dir`: `scores.parquet` (a `Score` a pair),
+`drops.jsonl` (a line a pair that could not be scored, with its reason) and `results.json`:
+
+    model, model_sha256, max_length, truncation, seed
+    rows = pairs + sum of dropped, by reason; windowed: pairs of which a window was read
+    overall, by_aspect, by_language: see `metrics.summary`
+    macro_aspect, macro_language: mean accuracy over the groups
+    baselines: accuracy of `longer_wins` and `shorter_wins`, by characters of the whole sides
+    by_length: the model's accuracy where the chosen side is longer, shorter, or as long
+    length_correlation: Pearson's r of the score margin and the length difference
+
+The sides are scored independently of each other. A file is replaced whole or not at all, results.json
+last. No pairs give valid files with nulls. Errors: `AssayError`, `ShardError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schemas.errors import AssayError
+from schemas.records import Score
+from schemas.shards import file_sha256, write_shard, write_text
+from trainers import data, metrics
+from trainers.config import TRUNCATIONS
+from trainers.score import Scorer
+
+_ACCURACY = ("pairs", "accuracy", "accuracy_strict", "ties", "ci95")
+
+
+def evaluate(
+    model_dir: str | Path,
+    shards: Sequence[Path],
+    out_dir: Path,
+    *,
+    batch_size: int = 16,
+    max_length: int = 0,
+    truncation: str = "",
+    seed: int = 0,
+    progress: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Score every pair of some shards and write what that says of the model.
+
+    Args:
+        model_dir: folder or Hub id of a reward model.
+        shards: Parquet shards of pairs, in any order.
+        out_dir: where the three files go; made when missing.
+        batch_size: sequences in one forward pass; results do not depend on it beyond float rounding.
+        max_length: tokens of a side; 0 takes what the model was trained with, else 4096.
+        truncation: see `trainers.data`; empty takes what the model was trained with, else `difference`.
+        seed: seed of the bootstrap.
+        progress: called with `{"event": "score", "done": sequences, "total": sequences, ...}`.
+
+    Returns:
+        The content of `results.json`.
+
+    Raises:
+        AssayError: the model or a shard cannot be used, or an argument is out of range.
+    """
+    if batch_size < 1 or max_length < 0:
+        raise AssayError(f"evaluation: batch_size {batch_size} and max_length {max_length} must be positive")
+    scorer = Scorer(model_dir)
+    limit = max_length or scorer.max_length
+    rule = truncation or str(scorer.settings.get("truncation", TRUNCATIONS[0]))
+    if rule not in TRUNCATIONS:
+        raise AssayError(f"evaluation: truncation {rule!r} is not known; use {' or '.join(TRUNCATIONS)}")
+    pairs, account = data.encode_pairs(
+        data.read_pairs(shards),
+        scorer.tokenizer,
+        max_length=limit,
+        min_completion=int(scorer.settings.get("min_completion", 1)),
+        truncation=rule,
+    )
+    sequences = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress({"event": "score", "done": done, "total": len(sequences)})
+
+    chosen, rejected = np.split(scorer.score_ids(sequences, batch_size, report), 2)
+    texts = [pair.pair for pair in pairs]
+    by_aspect = metrics.by_group(chosen, rejected, [text.aspect for text in texts], seed, "aspect")
+    by_language = metrics.by_group(chosen, rejected, [text.language for text in texts], seed, "language")
+    results = {
+        "model": scorer.name,
+        "model_sha256": _weights_digest(Path(model_dir)),
+        "max_length": limit,
+        "truncation": rule,
+        "seed": seed,
+        "rows": account.rows,
+        "pairs": account.kept,
+        "dropped": account.by_reason(),
+        "windowed": account.windowed,
+        "overall": metrics.summary(chosen, rejected, seed, "overall"),
+        "by_aspect": by_aspect,
+        "by_language": by_language,
+        "macro_aspect": metrics.macro(by_aspect),
+        "macro_language": metrics.macro(by_language),
+        **_length_bias(texts, chosen, rejected, seed),
+    }
+    out_dir = Path(out_dir)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    rows = [
+        Score(
+            id=text.idx,
+            aspect=text.aspect,
+            language=text.language,
+            chosen_score=float(good),
+            rejected_score=float(bad),
+        )
+        for text, good, bad in zip(texts, chosen, rejected, strict=True)
+    ]
+    write_shard(out_dir / "scores.parquet", Score, rows)
+    data.write_drops(out_dir / "drops.jsonl", {"evaluation": account})
+    write_text(out_dir / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
+    return results
+
+
+def _length_bias(
+    texts: Sequence[data.Pair], chosen: metrics.Floats, rejected: metrics.Floats, seed: int
+) -> dict[str, Any]:
+    long = np.array([len(text.chosen) for text in texts], dtype=np.float64)
+    other = np.array([len(text.rejected) for text in texts], dtype=np.float64)
+    rules = {"longer_wins": (long, other), "shorter_wins": (-long, -other)}
+    names = ("chosen_shorter", "same_length", "chosen_longer")
+    groups = [names[int(sign) + 1] for sign in np.sign(long - other)]
+    return {
+        "baselines": {
+            name: _accuracy(metrics.summary(good, bad, seed, name)) for name, (good, bad) in rules.items()
+        },
+        "by_length": {
+            name: _accuracy(row)
+            for name, row in metrics.by_group(chosen, rejected, groups, seed, "length").items()
+        },
+        "length_correlation": metrics.correlation(chosen - rejected, long - other),
+    }
+
+
+def _accuracy(summary: dict[str, Any]) -> dict[str, Any]:
+    return {key: summary[key] for key in _ACCURACY}
+
+
+def _weights_digest(folder: Path) -> str | None:
+    weights = folder / "model.safetensors"
+    return file_sha256(weights) if weights.is_file() else None

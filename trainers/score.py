@@ -1,0 +1,155 @@
+"""Score conversations with a reward model, as transformers itself would.
+
+In: a folder (or Hub id) of a sequence classifier with one label, and prompts with responses. Out: one
+float a response; only differences between responses to the same prompt mean something. A score does
+not depend on what else is in the batch beyond float rounding. A model that cannot be loaded, a prompt
+that leaves no room and a score that is not finite raise `AssayError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForSequenceClassification
+
+from schemas.errors import AssayError
+from trainers.data import Ids, batches, cut_side, encode_sides, pad
+from trainers.environment import quiet
+from trainers.tokenizer import first_line, load_tokenizer
+
+DEFAULT_MAX_LENGTH = 4096
+
+
+class Scorer:
+    """A loaded reward model.
+
+    Attributes:
+        name: the model's folder name, or its Hub id.
+        tokenizer: its tokenizer.
+        settings: the settings that it was trained with, when its `run.json` tells.
+        max_length: tokens of a conversation that it was trained with, else 4096.
+    """
+
+    def __init__(self, model: str | Path) -> None:
+        """Load a model.
+
+        Raises:
+            AssayError: it is not there, has not exactly one label, or its tokenizer does not fit.
+        """
+        folder = Path(model)
+        if isinstance(model, Path) and not folder.is_dir():
+            raise AssayError(f"{model}: no such model folder; train one first")
+        self.name = folder.resolve().name if folder.is_dir() else str(model)
+        self.tokenizer = load_tokenizer(str(model))
+        how: dict[str, Any] = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
+        try:
+            with quiet():
+                self._model: Any = AutoModelForSequenceClassification.from_pretrained(
+                    str(model), **how
+                ).eval()
+        except (OSError, ValueError, ImportError) as error:
+            raise AssayError(f"{model}: cannot be loaded as a reward model ({first_line(error)})") from None
+        config: Any = self._model.config
+        if config.num_labels != 1:
+            raise AssayError(f"{model}: has {config.num_labels} labels; a reward model has one")
+        self._pad_id = int(self.tokenizer.pad_token_id or 0)
+        # transformers pools at the last token that is not this one.
+        config.get_text_config().pad_token_id = self._pad_id
+        self.settings = _settings(folder)
+        self.max_length = int(self.settings.get("max_length", DEFAULT_MAX_LENGTH))
+
+    def score_ids(
+        self, sequences: Sequence[Ids], batch_size: int, progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float64]:
+        """Scores of token sequences, in their order.
+
+        Args:
+            sequences: token ids.
+            batch_size: sequences in one forward pass.
+            progress: called with the number of sequences done so far.
+
+        Raises:
+            AssayError: a score is not finite.
+        """
+        scores = np.zeros(len(sequences))
+        # Sequences of like length share a pass, which saves padding.
+        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
+        done = 0
+        for part in batches(order, batch_size):
+            ids, mask = pad([sequences[index] for index in part], self._pad_id)
+            with torch.inference_mode():
+                logits = self._model(input_ids=ids, attention_mask=mask).logits
+            scores[list(part)] = logits[:, 0].double().numpy()
+            done += len(part)
+            if progress is not None:
+                progress(done)
+        if not np.isfinite(scores).all():
+            raise AssayError(f"{self.name}: gives scores that are not finite; its weights are damaged")
+        return scores
+
+    def score(
+        self,
+        prompts: Sequence[str],
+        responses: Sequence[str],
+        *,
+        systems: Sequence[str] | None = None,
+        batch_size: int = 16,
+        max_length: int = 0,
+    ) -> list[float]:
+        """See `score`."""
+        if len(prompts) != len(responses) or (systems is not None and len(systems) != len(prompts)):
+            raise AssayError(f"{len(prompts)} prompts, but {len(responses)} responses or system prompts")
+        limit = max_length or self.max_length
+        triples = list(zip(systems or [""] * len(prompts), prompts, responses, strict=True))
+        sequences = []
+        for number, side in enumerate(encode_sides(self.tokenizer, triples)):
+            ids = cut_side(side, limit)
+            if ids is None:
+                raise AssayError(
+                    f"response {number}: {len(side.ids)} tokens with its prompt, and {limit} leave no room "
+                    "for the response; raise max_length or shorten the prompt"
+                )
+            sequences.append(ids)
+        return [float(value) for value in self.score_ids(sequences, batch_size)]
+
+
+def score(
+    model: str | Path,
+    prompts: Sequence[str],
+    responses: Sequence[str],
+    *,
+    systems: Sequence[str] | None = None,
+    batch_size: int = 16,
+    max_length: int = 0,
+) -> list[float]:
+    """Scores of responses to prompts, in their order.
+
+    Args:
+        model: folder or Hub id of a reward model.
+        prompts: one a response.
+        responses: a response that does not fit is cut at its end, the end of turn stays.
+        systems: system prompts, one a response; empty ones make no message.
+        batch_size: conversations in one forward pass.
+        max_length: tokens of a conversation; 0 takes what the model was trained with, else 4096.
+
+    Raises:
+        AssayError: see the module, or the lists are of different lengths.
+    """
+    return Scorer(model).score(
+        prompts, responses, systems=systems, batch_size=batch_size, max_length=max_length
+    )
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "run.json").read_text())["config"]
+        return {**found, "max_length": int(found["max_length"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        # Not one of ours, then; its defaults are as good as any.
+        return {}
