@@ -1,6 +1,7 @@
 """Run untrusted programs in namespaces of their own and say what happened."""
 
 from sandbox.codec import DecodeError, EncodeError, decode, encode
+from sandbox.compare import equal
 from sandbox.job import (
     KINDS,
     STATUSES,
@@ -17,6 +18,7 @@ from sandbox.job import (
     Status,
     Trust,
 )
+from sandbox.sandbox import Sandbox
 
 __all__ = [
     "KINDS",
@@ -31,10 +33,12 @@ __all__ = [
     "Limits",
     "RecordedCall",
     "Result",
+    "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
     "Status",
     "Trust",
     "decode",
     "encode",
+    "equal",
 ]

@@ -17,7 +17,10 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing would cost more than the rest of the launcher
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_DEPTH = 100
 MAX_NODES = 2_000_000

@@ -39,7 +39,7 @@ class SandboxError(Exception):
     """The caller's or the machine's fault, never a verdict: a bad job, a language without a toolchain."""
 
 
-class SandboxUnavailable(SandboxError):  # noqa: N818 - the public name says what the matter is
+class SandboxUnavailable(SandboxError):
     """The isolation that was asked for cannot be had here; the message says what lacks and what to do."""
 
 

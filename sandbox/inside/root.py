@@ -1,0 +1,168 @@
+"""Namespaces and the small read-only root, made by the launcher before any foreign code exists.
+
+In: the paths that Python needs. Out: this process sits in new namespaces, and its root holds those
+paths (read-only), a few devices, a bounded tmpfs at /tmp, and nothing else of the host.
+Wrong: OSError naming the call; the caller reports it and runs nothing.
+"""
+
+# pathlib and contextlib would cost more to import than the rest of the launcher.
+# ruff: noqa: PTH101, PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211, S108
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+from sandbox.inside import kernel
+
+# The uid a program sees, and the first host uid that a supervisor run by root hands out.
+INNER_ID = 65534
+FIRST_HOST_ID = 200000
+WORK = "/tmp/work"
+
+_BASES = ("/sys", "/mnt", "/run", "/tmp")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "shm": "/tmp",
+}
+_READ_ONLY_ATTRIBUTES = 1 | 2 | 4  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
+_SHARED_WITH_MS = 2 | 4 | 8 | 1024 | 2048  # statvfs flags that have the same value as mount flags
+_ST_RELATIME, _MS_RELATIME = 4096, 1 << 21
+
+
+def enter_namespaces(as_root: bool) -> None:
+    """Unshare everything but the user namespace as root, and everything as an ordinary user.
+
+    Root mounts first, since only it may read a Python in a private home; it leaves uid 0 afterwards.
+    """
+    flags = kernel.CLONE_ALL_NEW
+    if as_root:
+        kernel.unshare(flags & ~kernel.CLONE_NEWUSER, "mount, net, pid, ipc, uts, cgroup")
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.CLONE_NEWUSER, "user")
+    map_ids(uid, gid)
+    kernel.unshare(flags & ~kernel.CLONE_NEWUSER, "mount, net, pid, ipc, uts, cgroup")
+
+
+def map_ids(uid: int, gid: int) -> None:
+    """Let `uid` and `gid` appear as INNER_ID in the user namespace this process has just entered."""
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{INNER_ID} {uid} 1"),
+        ("gid_map", f"{INNER_ID} {gid} 1"),
+    ):
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+
+def build(binds: list[str], tmpfs_mb: int) -> None:
+    """Make the new root from `binds` (absolute paths, no symbolic links) and move into it."""
+    kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    base = _base(binds)
+    kernel.mount("tmpfs", base, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
+    for path in binds:
+        target = base + path
+        if os.path.isdir(path):
+            os.makedirs(target, exist_ok=True)
+        else:
+            _touch(target)
+        _bind(path, target)
+    for name in ("lib", "lib64", "bin"):
+        if os.path.islink(f"/{name}") and not os.path.lexists(f"{base}/{name}"):
+            os.symlink(os.readlink(f"/{name}"), f"{base}/{name}")
+    for name in ("dev", "proc", "tmp"):
+        os.makedirs(f"{base}/{name}", exist_ok=True)
+    for name in _DEVICES:
+        _touch(f"{base}/dev/{name}")
+    for name, goal in _LINKS.items():
+        os.symlink(goal, f"{base}/dev/{name}")
+    _read_only(base, binds)
+    for name in _DEVICES:
+        kernel.mount(f"/dev/{name}", f"{base}/dev/{name}", flags=kernel.MS_BIND)
+    kernel.mount(
+        "tmpfs",
+        f"{base}/tmp",
+        "tmpfs",
+        kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC,
+        f"size={tmpfs_mb}m,nr_inodes=16384,mode=1777",
+    )
+    os.mkdir(f"{base}{WORK}")
+    os.chmod(f"{base}{WORK}", 0o1777)  # noqa: S103 - the uid that will write here is not decided yet
+    os.chdir(base)
+    kernel.pivot_root(".", ".")
+    kernel.umount(".")
+    os.chdir("/")
+
+
+def _base(binds: list[str]) -> str:
+    for path in _BASES:
+        if os.path.isdir(path) and not any(f"{bind}/".startswith(f"{path}/") for bind in binds):
+            return path
+    raise OSError(errno.ENOENT, f"none of {', '.join(_BASES)} can hold the new root")
+
+
+def _touch(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _bind(path: str, target: str) -> None:
+    try:
+        kernel.mount(path, target, flags=kernel.MS_BIND)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # In a user namespace a tree with mounts of the host below it can only be taken whole.
+        kernel.mount(path, target, flags=kernel.MS_BIND | kernel.MS_REC)
+
+
+def _read_only(base: str, binds: list[str]) -> None:
+    """Make the root and every bind below it read-only, nosuid and nodev."""
+    attributes = ctypes.create_string_buffer(struct.pack("=QQQQ", _READ_ONLY_ATTRIBUTES, 0, 0, 0), 32)
+    try:
+        kernel.mount_setattr(base, attributes)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+    else:
+        return
+    for target in (*(base + path for path in binds), base):
+        held = os.statvfs(target).f_flag
+        keep = held & _SHARED_WITH_MS | (_MS_RELATIME if held & _ST_RELATIME else 0)
+        flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+        kernel.mount("none", target, flags=kernel.MS_BIND | kernel.MS_REMOUNT | flags | keep)
+
+
+def mount_proc() -> None:
+    """Give the new pid namespace a /proc of its own, with nothing but its own processes if possible.
+
+    A host whose own /proc is partly covered forbids this to ordinary users; then /proc stays empty.
+    """
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    for options in ("hidepid=2,subset=pid", "hidepid=2", ""):
+        try:
+            kernel.mount("proc", "/proc", "proc", flags, options)
+        except OSError:
+            continue
+        return
+
+
+def leave_root(host_id: int) -> None:
+    """Become the unprivileged `host_id` for good, inside a user namespace that maps only that."""
+    os.setgroups([])
+    os.setresgid(host_id, host_id, host_id)
+    os.setresuid(host_id, host_id, host_id)
+    # The kernel made /proc/self root's when the uid changed; the id maps are written through it.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    kernel.unshare(kernel.CLONE_NEWUSER, "user")
+    map_ids(host_id, host_id)

@@ -1,0 +1,67 @@
+"""How much memory a process tree takes, read from the host's /proc.
+
+In: the tree's root. Out: KiB that its processes take together, pages shared between them counted once
+where that matters, and how many tasks it has. A process that ends meanwhile counts nothing.
+Where no cgroup can be had this bounds what RLIMIT_AS, which is per process, cannot.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def measure(root: int, limit_kb: int) -> tuple[int, int]:
+    """Return (KiB in use, tasks of the program alive) for `root`, the launcher, whose child is PID 1."""
+    total = tasks = 0
+    pids = _descendants(root)
+    for pid in pids:
+        fields = _fields(f"/proc/{pid}/status")
+        total += fields.get("RssAnon", 0) + fields.get("RssShmem", 0)
+        tasks += fields.get("Threads", 0)
+    if total > limit_kb:
+        # Forked processes share most of their pages: only now is the exact sum worth its price.
+        total = 0
+        for pid in pids:
+            exact = _fields(f"/proc/{pid}/smaps_rollup")
+            if "Pss" in exact:
+                total += exact["Pss"] - exact.get("Pss_File", 0)
+            else:
+                fields = _fields(f"/proc/{pid}/status")
+                total += fields.get("RssAnon", 0) + fields.get("RssShmem", 0)
+    return total, max(tasks - 1, 0)
+
+
+def _descendants(root: int) -> list[int]:
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        parent = queue.pop()
+        try:
+            threads = [entry.name for entry in os.scandir(f"/proc/{parent}/task")]
+        except OSError:
+            continue
+        for thread in threads:
+            try:
+                children = Path(f"/proc/{parent}/task/{thread}/children").read_text(encoding="ascii")
+            except OSError:
+                continue
+            queue += map(int, children.split())
+        if parent != root:
+            found.append(parent)
+    return found
+
+
+def _fields(path: str) -> dict[str, int]:
+    """The numeric "Name: value" lines of a /proc file; {} where the process is gone or out of reach."""
+    fields: dict[str, int] = {}
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except OSError:
+        return fields
+    for line in lines:
+        name, colon, rest = line.partition(b":")
+        words = rest.split()
+        if colon and words and words[0].isdigit():
+            fields[name.decode("ascii", "replace")] = int(words[0])
+    return fields

@@ -1,0 +1,380 @@
+"""One sandboxed process tree as the supervisor sees it, and the loop that attends to one or two of them.
+
+In: a launch description (`Launch`). Out: `Tree`, whose fields say what came over its pipes and how it
+ended; frames are handed to a callback as they arrive. Every wait has a deadline, output is kept up to a
+bound and drained beyond it, and `close` leaves no process and no descriptor behind, whatever happened.
+Wrong: OSError when nothing can be started at all; all else is told through the fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sandbox import codec
+from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
+from sandbox.job import Limits, Status
+from sandbox.memory import measure
+
+SETUP_S = 20.0
+# How long a tree may take to vanish after it was told to end, before the launcher itself is killed.
+GRACE_S = 2.0
+_RELEASE_S = 0.2
+_TICK_S = 0.05
+_CHUNK = 1 << 16
+# What the interpreter itself and the processes' shared pages may add to the tree's resident memory.
+_MEMORY_SLACK_KB = 48 << 10
+
+_BOOT = (
+    "import sys;m=type(sys)('sandbox');m.__path__=[sys.argv[1]];sys.modules['sandbox']=m;"
+    "from sandbox.inside.launch import main;main(sys.argv[2:])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: `config` goes to the launcher as is, `stdin` becomes the program's file 0."""
+
+    executable: str
+    config: dict[str, Any]
+    stdin: bytes
+    limits: Limits
+    hash_seed: int | None
+    requests: bool
+    output_stops: bool
+
+
+@dataclass(slots=True)
+class Output:
+    """The first bytes of one output stream, and whether there were more."""
+
+    limit: int
+    data: bytearray = field(default_factory=bytearray)
+    truncated: bool = False
+
+    def take(self, part: bytes) -> None:
+        room = self.limit - len(self.data)
+        self.data += part[:room]
+        self.truncated |= len(part) > room
+
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+OnFrame = Callable[["Tree", bytes, bytes], None]
+
+
+class Tree:
+    """A launcher, its PID 1, the program and whatever the program starts.
+
+    started       monotonic seconds when the program began, None before
+    wait_status   the program's own, as PID 1 saw it; None where PID 1 was killed first
+    setup_error   why nothing was run
+    stopped       (status, detail) of the first reason the supervisor had to end it
+    crowded       as many processes were seen alive as the limit allows
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        limits = launch.limits
+        self.out = Output(limits.output_kb << 10)
+        self.err = Output(limits.output_kb << 10)
+        self.nonce: bytes = launch.config["nonce"]
+        self.started: float | None = None
+        self.wall_s = 0.0
+        self.wait_status: int | None = None
+        self.killed_by: int | None = None
+        self.cpu_s = 0.0
+        self.max_rss_kb = 0
+        self.setup_error = ""
+        self.stopped: tuple[Status, str] | None = None
+        self.stopped_at = 0.0
+        self.ended_at = 0.0
+        self.released_at = 0.0
+        self.crowded = False
+        self._status_text = b""
+        self._reader = FrameReader(self.nonce, (limits.result_kb << 10) + (1 << 16))
+        self._pending = bytearray()
+        self._open: dict[int, str] = {}
+        self._spawn()
+
+    def _spawn(self) -> None:
+        launch = self.launch
+        ours: dict[str, int] = {}
+        theirs: list[int] = []
+        try:
+            payload = _memory_file(codec.encode(launch.config))
+            theirs.append(payload)
+            stdin = _memory_file(launch.stdin)
+            theirs.append(stdin)
+            given = [payload]
+            for name, incoming in (
+                ("status", True),
+                ("frames", True),
+                ("control", False),
+                ("requests", False),
+            ):
+                if name == "requests" and not launch.requests:
+                    given.append(-1)
+                    continue
+                reader, writer = os.pipe()
+                ours[name] = reader if incoming else writer
+                theirs.append(writer if incoming else reader)
+                given.append(theirs[-1])
+            seed = "random" if launch.hash_seed is None else str(launch.hash_seed)
+            self.process = subprocess.Popen(
+                [
+                    launch.executable,
+                    *("-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT),
+                    str(Path(__file__).parent),
+                    *map(str, given),
+                ],
+                env={"PYTHONHASHSEED": seed},
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[number for number in given if number >= 0],
+                start_new_session=True,
+            )
+        except BaseException:
+            for number in ours.values():
+                os.close(number)
+            raise
+        finally:
+            for number in theirs:
+                os.close(number)
+        self.spawned = time.monotonic()
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker
+        assert self.process.stderr is not None  # noqa: S101
+        ours["out"] = os.dup(self.process.stdout.fileno())
+        ours["err"] = os.dup(self.process.stderr.fileno())
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self._open = {number: name for name, number in ours.items()}
+        for number in self._open:
+            os.set_blocking(number, False)
+
+    # -- what the loop needs
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended or was told to."""
+        return bool(self.stopped_at) or self.finished
+
+    @property
+    def finished(self) -> bool:
+        return not any(name in ("status", "out", "err", "frames") for name in self._open.values())
+
+    def wanted(self) -> list[tuple[int, int]]:
+        """The descriptors to poll, each with its event mask."""
+        masks = {"control": 0, "requests": select.POLLOUT if self._pending else 0}
+        return [
+            (number, masks.get(name, select.POLLIN))
+            for number, name in self._open.items()
+            if masks.get(name, select.POLLIN)
+        ]
+
+    def attend(self, number: int, on_frame: OnFrame) -> None:
+        """Move bytes over one ready descriptor."""
+        name = self._open.get(number)
+        if name is None:
+            return
+        if name == "requests":
+            self._write()
+            return
+        try:
+            part = os.read(number, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        if not part:
+            self._close(name)
+        elif name == "status":
+            self._read_status(part)
+        elif name == "frames":
+            self._read_frames(part, on_frame)
+        else:
+            stream = self.out if name == "out" else self.err
+            stream.take(part)
+            if stream.truncated and self.launch.output_stops:
+                self.stop("output_limit", f"more than {stream.limit >> 10} KiB of output")
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Queue a frame for the program."""
+        self._pending += pack(self.nonce, kind, payload)
+        self._write()
+
+    def stop(self, status: Status, detail: str) -> None:
+        """End the tree; the first reason counts. Closing the control pipe makes the launcher kill PID 1."""
+        if self.stopped is None:
+            self.stopped = (status, detail)
+        self.end()
+
+    def end(self) -> None:
+        """End the tree without a reason against it."""
+        if not self.stopped_at:
+            self.stopped_at = time.monotonic()
+            self._close("control")
+            self._close("requests")
+
+    def release(self) -> None:
+        """Tell the program that no request will follow; one that does not end by itself is ended."""
+        if not self.released_at:
+            self.released_at = time.monotonic()
+            self._close("requests")
+
+    def tick(self, now: float) -> float:
+        """Enforce deadlines and the tree's memory; return seconds until the next look is due."""
+        if "status" not in self._open.values():
+            # PID 1 and the launcher are gone; without a pid namespace something may still hold a pipe.
+            self.ended_at = self.ended_at or now
+            if now - self.ended_at > GRACE_S:
+                for name in ("frames", "out", "err"):
+                    self._close(name)
+            return _TICK_S
+        if self.stopped_at:
+            if now - self.stopped_at > GRACE_S:
+                self.process.kill()
+                for name in ("status", "frames", "out", "err"):
+                    self._close(name)
+            return _TICK_S
+        if self.released_at and now - self.released_at > _RELEASE_S:
+            self.end()
+            return _TICK_S
+        if self.started is None:
+            left = self.spawned + SETUP_S - now
+            if left <= 0:
+                self.setup_error = f"the launcher was not ready within {SETUP_S:g} s"
+                self.stop("infra_error", self.setup_error)
+            return max(left, 0)
+        limits = self.launch.limits
+        left = self.started + limits.wall_s - now
+        if left <= 0:
+            self.stop("timeout", f"wall clock limit of {limits.wall_s:g} s")
+        elif now - self.started > _TICK_S:
+            used_kb, alive = measure(self.process.pid, limits.memory_mb << 10)
+            self.crowded |= alive >= limits.processes
+            if used_kb > (limits.memory_mb << 10) + _MEMORY_SLACK_KB:
+                self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
+        return max(min(left, _TICK_S), 0)
+
+    def close(self) -> None:
+        """Make sure that nothing is left: no process, no zombie, no descriptor."""
+        for name in list(self._open.values()):
+            self._close(name)
+        try:
+            self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    # -- inner workings
+
+    def _close(self, name: str) -> None:
+        for number, known in list(self._open.items()):
+            if known == name:
+                del self._open[number]
+                os.close(number)
+
+    def _write(self) -> None:
+        for number, name in list(self._open.items()):
+            if name != "requests":
+                continue
+            try:
+                while self._pending:
+                    del self._pending[: os.write(number, self._pending[:_CHUNK])]
+            except BlockingIOError:
+                return
+            except OSError:
+                self._close(name)
+
+    def _read_status(self, part: bytes) -> None:
+        *lines, self._status_text = (self._status_text + part).split(b"\n")
+        for line in lines:
+            word, _, rest = line.decode("utf-8", "replace").partition(" ")
+            if word == "started":
+                self.started = time.monotonic()
+            elif word == "exit":
+                self.wait_status = int(rest)
+                self._end_clock()
+            elif word == "killed":
+                self.killed_by = int(rest)
+                self._end_clock()
+            elif word == "usage":
+                user, system, rss = rest.split()
+                self.cpu_s = float(user) + float(system)
+                self.max_rss_kb = int(rss)
+            elif word == "error":
+                self.setup_error = self.setup_error or rest
+
+    def _end_clock(self) -> None:
+        if self.started is not None and not self.wall_s:
+            self.wall_s = time.monotonic() - self.started
+
+    def _read_frames(self, part: bytes, on_frame: OnFrame) -> None:
+        try:
+            frames = self._reader.feed(part)
+            for kind, payload in frames:
+                on_frame(self, kind, payload)
+        except FrameOverflowError as error:
+            self._refuse("output_limit", str(error))
+        except (FrameError, codec.DecodeError) as error:
+            self._refuse("unserializable", str(error))
+
+    def _refuse(self, status: Status, detail: str) -> None:
+        self.stop(status, detail)
+        self._close("frames")
+
+
+def _memory_file(data: bytes) -> int:
+    """An unnamed file that holds `data`, at its beginning, and that nobody can change."""
+    import fcntl
+
+    number = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(number, view) :]
+        os.lseek(number, 0, os.SEEK_SET)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(number, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(number)
+        raise
+    return number
+
+
+def attend(trees: list[Tree], on_frame: OnFrame, on_turn: Callable[[], None]) -> None:
+    """Serve `trees` until each has ended. `on_turn` runs after every round and may stop them."""
+    while not all(tree.finished for tree in trees):
+        poll = select.poll()
+        owner: dict[int, Tree] = {}
+        wait = 1.0
+        now = time.monotonic()
+        for tree in trees:
+            wait = min(wait, tree.tick(now)) if not tree.finished else wait
+            for number, mask in tree.wanted():
+                poll.register(number, mask)
+                owner[number] = tree
+        for number, _ in poll.poll(wait * 1000 + 1):
+            owner[number].attend(number, on_frame)
+        on_turn()
+
+
+def default_executable() -> str:
+    """The interpreter itself, not a virtual environment's link to it."""
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+with contextlib.suppress(OSError):
+    # Makes the byte code of the far side exist, so that a launcher need not compile it each time.
+    import sandbox.inside.launch  # noqa: F401

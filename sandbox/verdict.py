@@ -1,0 +1,340 @@
+"""From what the processes of a job did to the one status that names it.
+
+In: the frames that hostile code may have written, and the facts that PID 1 and the launcher report.
+Out: a `Result`. Facts outrank frames: a frame can make a result worse or hold a value, and "ok" still
+needs every value present. Wrong: nothing is raised; a frame that makes no sense stops its tree with
+"unserializable".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from sandbox import codec
+from sandbox.inside import harness
+from sandbox.job import ErrorRecord, Job, RecordedCall, Result, Status, Trust
+from sandbox.process import Launch, Tree, attend
+
+_MAX_DETAIL = 500
+_BY_CAUSE: dict[str, Status] = {"memory": "memory_limit", "processes": "proc_limit"}
+_BY_CATEGORY: dict[str, Status] = {
+    "compile": "compile_error",
+    "load": "exception",
+    "exit": "exit",
+    "missing": "exception",
+    "harness": "exception",
+    "suite": "failed",
+    "candidate": "exception",
+    "suite-load": "invalid_suite",
+    "argument": "invalid_suite",
+}
+Verdict = tuple[Status, str]
+
+
+class Frames:
+    """What one program said. Each method checks what it is given, since the program may be hostile."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.ready = False
+        self.done = False
+        self.outputs: list[Any] = []
+        self.causes: list[str] = []
+        self.unencodable = ""
+        self.failure: tuple[str, str, str, str] | None = None
+        self.recorded: list[RecordedCall] = []
+        self.skipped = 0
+
+    def take(self, kind: bytes, payload: bytes) -> None:
+        if kind == harness.READY:
+            self.ready = True
+        elif kind == harness.OUTPUT and len(self.outputs) < len(self.job.calls) and not self.done:
+            value, cause = self.outcome(payload)
+            self.outputs.append(value)
+            self.causes.append(cause)
+        elif kind == harness.RECORD and self.job.record:
+            self.record(payload)
+        elif kind == harness.DONE and not self.done:
+            self.done = True
+            self.skipped += _checked(codec.decode(payload), int)
+        elif kind == harness.FAILURE and self.failure is None:
+            self.failure = _strings(payload, 4)  # type: ignore[assignment]
+        else:
+            raise codec.DecodeError(f"a frame {kind!r} that was not due")
+
+    def outcome(self, payload: bytes) -> tuple[Any, str]:
+        kind, body = payload[:1], payload[1:]
+        if kind == harness.VALUE:
+            return codec.decode(body), ""
+        name, message, cause = _strings(body, 3)
+        if kind == harness.ERROR:
+            return ErrorRecord(name, message), cause
+        if kind == harness.UNENCODABLE:
+            self.unencodable = self.unencodable or f"{name}: {message}"
+            return ErrorRecord(name, message, raised=False), ""
+        raise codec.DecodeError(f"an outcome of unknown kind {kind!r}")
+
+    def record(self, payload: bytes) -> None:
+        parts = codec.decode(payload)
+        if type(parts) is not list or len(parts) != 5:
+            raise codec.DecodeError("a record without its five parts")
+        name, before, outcome, mutated, depth = parts
+        args, kwargs = _checked(codec.decode(_checked(before, bytes)), tuple)
+        value, _ = self.outcome(_checked(outcome, bytes))
+        error = value if isinstance(value, ErrorRecord) else None
+        call = RecordedCall(
+            function=_checked(name, str),
+            args=_checked(args, tuple),
+            kwargs=_checked(kwargs, dict),
+            value=None if error else value,
+            error=error,
+            mutated=_checked(mutated, bool),
+            depth=_checked(depth, int),
+        )
+        if name not in self.job.record or len(self.recorded) >= self.job.record_max * len(self.job.record):
+            raise codec.DecodeError("a record that was not asked for")
+        self.recorded.append(call)
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise codec.DecodeError(f"{kind.__name__} was due, not {type(value).__name__}")
+    return value
+
+
+def _strings(payload: bytes, count: int) -> tuple[str, ...]:
+    parts = _checked(codec.decode(payload), list)
+    if len(parts) != count or any(type(part) is not str for part in parts):
+        raise codec.DecodeError(f"{count} strings were due")
+    return tuple(parts)
+
+
+def run_alone(job: Job, launch: Launch) -> Result:
+    """Run a job that is one tree: kinds "calls", "script" and "suite"."""
+    said = Frames(job)
+
+    def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
+        said.take(kind, payload)
+
+    tree = Tree(launch)
+    try:
+        attend([tree], on_frame, lambda: None)
+    finally:
+        tree.close()
+    judge = _judge_script if job.kind == "script" else _judge_calls
+    status, detail = _fact(tree) or judge(tree, said)
+    if status not in ("ok", "infra_error") and tree.crowded and status in ("timeout", "exception", "exit"):
+        status, detail = "proc_limit", f"{job.limits.processes} processes were alive; {detail}"
+    return _result(tree, said, status, detail, trust="inproc" if job.kind == "suite" else "external")
+
+
+def _result(tree: Tree, said: Frames, status: Status, detail: str, trust: Trust) -> Result:
+    ended = tree.wait_status
+    return Result(
+        status=status,
+        outputs=said.outputs,
+        stdout=tree.out.text(),
+        stderr=tree.err.text(),
+        truncated=tree.out.truncated or tree.err.truncated,
+        wall_s=tree.wall_s,
+        cpu_s=tree.cpu_s,
+        max_rss_kb=tree.max_rss_kb,
+        trust=trust,
+        detail=" ".join(detail.split())[:_MAX_DETAIL],
+        exit_code=os.WEXITSTATUS(ended) if ended is not None and os.WIFEXITED(ended) else None,
+        recorded=said.recorded,
+        record_skipped=said.skipped,
+    )
+
+
+def _fact(tree: Tree) -> Verdict | None:
+    """What is known without asking the program; None where it ended by itself."""
+    if tree.stopped is not None:
+        return tree.stopped
+    if tree.setup_error:
+        return "infra_error", tree.setup_error
+    if tree.wait_status is None:
+        text = tree.err.text().strip().rsplit("\n", 1)[-1]
+        by = f" by signal {tree.killed_by}" if tree.killed_by else ""
+        return "infra_error", f"the launcher ended{by} without a report. {text}".strip()
+    if not os.WIFSIGNALED(tree.wait_status):
+        return None
+    number = os.WTERMSIG(tree.wait_status)
+    limits = tree.launch.limits
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and tree.cpu_s >= limits.cpu_s):
+        if tree.wall_s >= limits.wall_s:
+            return "timeout", f"wall clock limit of {limits.wall_s:g} s"
+        return "cpu_limit", f"processor time limit of {limits.cpu_s:g} s"
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return "signal", f"killed by {name}"
+
+
+def _failure(said: Frames) -> Verdict | None:
+    if said.failure is None:
+        return None
+    category, name, message, cause = said.failure
+    status = _BY_CAUSE.get(cause) or _BY_CATEGORY.get(category, "exception")
+    if category == "exit":
+        return status, f"left with {message or 0} while solution.py was loading"
+    if category == "missing":
+        return status, message
+    if category == "compile":
+        return status, f"{name}: {message}"
+    prefix = {"harness": "disturbed: ", "load": "", "suite": "", "candidate": "the candidate raised "}
+    return status, f"{prefix.get(category, 'the suite: ')}{name}: {message}"
+
+
+def _judge_calls(tree: Tree, said: Frames) -> Verdict:
+    failed = _failure(said)
+    if failed is not None:
+        return failed
+    if said.done and len(said.outputs) == len(said.job.calls):
+        for cause in said.causes:
+            if cause:
+                return _BY_CAUSE.get(cause, "exception"), "a call ran into the limit"
+        if said.unencodable and said.job.kind == "calls":
+            return "unserializable", said.unencodable
+        return "ok", ""
+    return _early_exit(tree)
+
+
+def _early_exit(tree: Tree) -> Verdict:
+    code = os.WEXITSTATUS(tree.wait_status or 0)
+    if code == harness.EXIT_CHANNEL_LOST:
+        return "unserializable", "the program closed the result channel"
+    return "exit", f"left with {code} before it was done"
+
+
+def _judge_script(tree: Tree, said: Frames) -> Verdict:
+    code = os.WEXITSTATUS(tree.wait_status or 0)
+    if code == 0:
+        return "ok", ""
+    return _failure(said) or ("exit", f"exit status {code}")
+
+
+def run_split(job: Job, test: Launch, candidate: Launch) -> Result:
+    """Run the two halves of a split job and carry calls from one to the other."""
+    relay = _Relay(job)
+    trees: list[Tree] = []
+    try:
+        relay.test = Tree(test)
+        trees.append(relay.test)
+        relay.candidate = Tree(candidate)
+        trees.append(relay.candidate)
+        attend(trees, relay.on_frame, relay.on_turn)
+    finally:
+        for tree in trees:
+            tree.close()
+    status, detail = relay.verdict()
+    said = Frames(job)
+    result = _result(relay.candidate, said, status, detail, trust="split")
+    result.candidate_calls = relay.calls
+    result.wall_s = max(tree.wall_s for tree in trees)
+    result.cpu_s = sum(tree.cpu_s for tree in trees)
+    return result
+
+
+class _Relay:
+    """Between the halves: all that the candidate sends is decoded here before it is passed on."""
+
+    test: Tree
+    candidate: Tree
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.of_test = Frames(job)
+        self.of_candidate = Frames(job)
+        self.calls = 0
+        self.asked = False
+        self.last_cause = ""
+        self.first: Tree | None = None
+
+    def on_frame(self, tree: Tree, kind: bytes, payload: bytes) -> None:
+        if self.first is not None:
+            return
+        if tree is self.test:
+            if kind == harness.QUERY and self.of_candidate.ready and not self.asked:
+                self.asked = True
+                self.calls += 1
+                self.candidate.send(kind, payload)
+            else:
+                self.of_test.take(kind, payload)
+        elif kind == harness.ANSWER and self.asked:
+            self.check(payload)
+            self.asked = False
+            self.test.send(kind, payload)
+        elif kind in (harness.READY, harness.FAILURE):
+            first = not self.of_candidate.ready
+            self.of_candidate.take(kind, payload)
+            if kind == harness.READY and first:
+                self.test.send(harness.GO)
+        else:
+            raise codec.DecodeError(f"a frame {kind!r} that was not due")
+
+    def check(self, payload: bytes) -> None:
+        """Refuse an answer that is not one, so that nothing malformed reaches the tests."""
+        outcome, shape, changes = _parts(payload)
+        _, self.last_cause = self.of_candidate.outcome(outcome)
+        if self.of_candidate.unencodable:
+            raise codec.DecodeError(self.of_candidate.unencodable)
+        if shape is not None:
+            base, exact, args = shape
+            _checked(base, str), _checked(exact, bool), _checked(args, list)
+        for index in _checked(changes, dict):
+            if type(index) is not int or index < 0:
+                raise codec.DecodeError("a changed argument without a position")
+
+    def on_turn(self) -> None:
+        """Decide once whose end counts, then end the other half."""
+        if self.first is None:
+            if self.of_test.done or self.of_test.failure or self.test.over:
+                self.first = self.test
+                self.candidate.release() if not self.asked else self.candidate.end()
+            elif self.candidate.over:
+                self.first = self.candidate
+                self.test.end()
+        elif self.first is self.test and self.test.over and not self.test.finished:
+            self.candidate.end()
+
+    def verdict(self) -> Verdict:
+        for tree in (self.test, self.candidate):
+            if tree.setup_error:
+                return "infra_error", tree.setup_error
+        if self.first is self.candidate:
+            fact = _fact(self.candidate)
+            return fact or _failure(self.of_candidate) or _early_exit(self.candidate)
+        if self.of_test.done:
+            if not self.calls:
+                return "invalid_suite", "the suite ended without calling the candidate"
+            return "ok", ""
+        failed = _failure(self.of_test)
+        if failed is None:
+            return self.suite_died()
+        status, detail = failed
+        if not self.calls:
+            return "invalid_suite", f"it failed before it called the candidate: {detail}"
+        if self.last_cause and status in ("failed", "exception"):
+            return _BY_CAUSE.get(self.last_cause, status), detail
+        return status, detail
+
+    def suite_died(self) -> Verdict:
+        """The suite's process ended without a word: its own limits, or its own doing."""
+        fact = _fact(self.test)
+        if fact is None:
+            return "invalid_suite", "the suite left before it was done"
+        status, detail = fact
+        if self.asked or status == "infra_error":
+            return status, detail
+        return status, f"in the suite: {detail}"
+
+
+def _parts(payload: bytes) -> tuple[bytes, Any, Any]:
+    parts = _checked(codec.decode(payload), list)
+    if len(parts) != 3:
+        raise codec.DecodeError("an answer without its three parts")
+    return _checked(parts[0], bytes), parts[1], parts[2]
