@@ -1,0 +1,128 @@
+"""Settings of the miner's stages, as they stand in a recipe: plain scalars and tuples of strings.
+
+A settings object is part of its stage's task key, so a changed value makes the stage run again.
+`check()` raises `AssayError` naming the field when a value makes no sense.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from schemas.errors import AssayError
+
+LANGUAGES = (
+    "Python",
+    "JavaScript",
+    "Java",
+    "Go",
+    "C",
+    "C++",
+    "C#",
+    "Ruby",
+    "TypeScript",
+    "Rust",
+    "PHP",
+)
+"""Languages that the miner knows, in the spelling of the `language` column."""
+
+
+def _at_least(stage: str, config: object, bounds: dict[str, int]) -> None:
+    for name, bound in bounds.items():
+        value = getattr(config, name)
+        if value < bound:
+            raise AssayError(f"{stage}.{name}: {value} is too small; give at least {bound}")
+
+
+@dataclasses.dataclass(frozen=True)
+class MineConfig:
+    """Which commits become edits.
+
+    Attributes:
+        languages: languages of the files to keep.
+        commits_per_unit: commits of one unit of work. Another value gives other shards, never other edits.
+        max_file_bytes: a file that is larger before or after the commit is dropped.
+        min_message_chars: the stripped message must be longer than this.
+        max_message_chars: the stripped message must be shorter than this.
+        drop_low_signal: drop commits whose message says nothing about the change, such as "wip".
+        drop_vendored: drop files below folders of other people's code, such as node_modules.
+        drop_generated: drop files that say that a program wrote them, and minified ones.
+    """
+
+    languages: tuple[str, ...] = LANGUAGES
+    commits_per_unit: int = 1000
+    max_file_bytes: int = 1_000_000
+    min_message_chars: int = 10
+    max_message_chars: int = 15_000
+    drop_low_signal: bool = True
+    drop_vendored: bool = True
+    drop_generated: bool = True
+
+    def check(self) -> None:
+        """Raise AssayError when a value makes no sense."""
+        _at_least(
+            "mine",
+            self,
+            {"commits_per_unit": 1, "max_file_bytes": 1, "min_message_chars": 0, "max_message_chars": 1},
+        )
+        if not self.languages:
+            raise AssayError(f"mine.languages: empty; give some of {', '.join(LANGUAGES)}")
+        for name in self.languages:
+            if name not in LANGUAGES:
+                raise AssayError(
+                    f"mine.languages: {name!r} is not known; give some of {', '.join(LANGUAGES)}"
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectConfig:
+    """Which edits go on to be labelled.
+
+    Attributes:
+        min_file_chars: the longer side must have at least this many characters.
+        max_file_chars: neither side may have more characters.
+        max_changed_lines: lines added plus lines removed may not be more.
+        max_hunks: changed regions may not be more.
+        drop_bots: drop edits of known bots.
+        drop_reverted: drop edits that a later commit reverts.
+        drop_ai_assisted: drop edits whose message names an assistant.
+        require_merged: drop edits without a sign of review (`merged_by` is null).
+        licenses: SPDX ids to keep; empty keeps all, an unknown licence too.
+    """
+
+    min_file_chars: int = 40
+    max_file_chars: int = 200_000
+    max_changed_lines: int = 400
+    max_hunks: int = 40
+    drop_bots: bool = True
+    drop_reverted: bool = True
+    drop_ai_assisted: bool = False
+    require_merged: bool = False
+    licenses: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise AssayError when a value makes no sense."""
+        bounds = {"min_file_chars": 0, "max_file_chars": 1, "max_changed_lines": 1, "max_hunks": 1}
+        _at_least("select", self, bounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportConfig:
+    """How published problems and trajectories are read.
+
+    Attributes:
+        rows_per_part: rows of one unit of work, and so of one shard.
+        max_row_bytes: a longer line, or a longer trajectory file, is dropped unread.
+        license: SPDX id to put on every imported problem; empty when not known.
+        test_share: share of task instances whose trajectories go into the test split, 0 to 1.
+    """
+
+    rows_per_part: int = 32
+    max_row_bytes: int = 64 << 20
+    license: str = ""
+    test_share: float = 0.1
+
+    def check(self) -> None:
+        """Raise AssayError when a value makes no sense."""
+        _at_least("import", self, {"rows_per_part": 1, "max_row_bytes": 1})
+        if not 0 <= self.test_share <= 1:
+            raise AssayError(f"import.test_share: {self.test_share} is not a share; give 0 to 1")

@@ -1,0 +1,301 @@
+"""Commits become edits.
+
+In: one chunk of a history, as `plan_units` cuts it. Out: exactly one outcome a commit, in order: a
+`Keep` with its `Edit`, or a `Drop` with a reason of `miner.reasons.MINE`. What is cheap to check is
+checked first; a file's content is read only when nothing else speaks against the commit.
+
+A commit, path, blob or message that is damaged or hostile costs its own row and no other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pygit2
+
+from miner import origins, provenance
+from miner.config import MineConfig
+from miner.diff import line_hunks
+from miner.history import Change, FileChange, decode, read_changes, read_history
+from miner.languages import HEADER, language_of, language_of_path
+from miner.licenses import repository_license
+from miner.messages import is_low_signal
+from miner.repository import Repository, open_repository, slug_of, trust_object_store
+from schemas.errors import AssayError
+from schemas.ids import content_id, digest_json
+from schemas.records import Edit
+from schemas.stage import Drop, Keep, Outcome, Unit
+
+_TYPES = {"A": "added", "D": "deleted", "T": "type changed"}
+_GITLINK, _SYMLINK = "160000", "120000"
+
+
+class _Dropped(Exception):
+    """A commit is no edit: (reason, detail)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What is the same for all commits of a unit."""
+
+    config: MineConfig
+    repo: str
+    license: str | None
+    odb: pygit2.Odb
+    merged: dict[str, str]
+    reverted: dict[str, str]
+
+
+def _changed_file(change: Change) -> FileChange:
+    """The one file that a commit changed in place."""
+    if len(change.parents) > 1:
+        raise _Dropped("merge", f"{len(change.parents)} parents")
+    if not change.parents:
+        raise _Dropped("root_commit", None)
+    if change.first is None:
+        raise _Dropped("no_files", None)
+    if change.files > 1:
+        raise _Dropped("several_files", f"{change.files} files")
+    first = change.first
+    modes = (first.old_mode, first.new_mode)
+    if _GITLINK in modes:
+        raise _Dropped("gitlink", None)
+    if _SYMLINK in modes:
+        raise _Dropped("symlink", None)
+    if first.status != "M":
+        raise _Dropped("not_in_place", _TYPES.get(first.status, first.status))
+    if first.old_id == first.new_id:
+        raise _Dropped("not_in_place", f"mode {first.old_mode} to {first.new_mode}")
+    return first
+
+
+def _source_path(config: MineConfig, raw: bytes) -> str:
+    """The path of a hand-written source file of a wanted language, as far as the path tells."""
+    try:
+        path = raw.decode()
+    except UnicodeDecodeError:
+        raise _Dropped("path_not_utf8", None) from None
+    language = language_of_path(path)
+    wanted = ("C", "C++") if language == HEADER else (language,)
+    if not any(one in config.languages for one in wanted):
+        raise _Dropped("not_a_source_file", language)
+    if config.drop_vendored and (why := origins.vendored(path)):
+        raise _Dropped("vendored", why)
+    if config.drop_generated:
+        if why := origins.minified_path(path):
+            raise _Dropped("minified", why)
+        if why := origins.generated_path(path):
+            raise _Dropped("generated", why)
+    return path
+
+
+def _message(config: MineConfig, raw: bytes) -> str:
+    """The message of a commit, when it can say something about the change."""
+    message = decode(raw).strip()
+    if len(message) <= config.min_message_chars:
+        raise _Dropped("message_too_short", f"{len(message)} characters")
+    if len(message) >= config.max_message_chars:
+        raise _Dropped("message_too_long", f"{len(message)} characters")
+    if config.drop_low_signal and is_low_signal(message):
+        raise _Dropped("low_signal_message", provenance.first_line(message)[:80])
+    return message
+
+
+def _read(source: _Source, oid: str) -> bytes:
+    """A blob's bytes. Its size is looked at before it is unpacked."""
+    try:
+        _, size = source.odb.read_header(oid)
+        if size > source.config.max_file_bytes:
+            raise _Dropped("too_large", f"{size} bytes")
+        _, data = source.odb.read(oid)
+    except (KeyError, ValueError, pygit2.GitError):
+        raise _Dropped("missing_object", oid) from None
+    return bytes(data)
+
+
+def _text(data: bytes) -> str:
+    if not data.strip():
+        raise _Dropped("empty_side", None)
+    if b"\0" in data:
+        raise _Dropped("binary", None)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise _Dropped("not_utf8", None) from None
+
+
+def _time(raw: bytes) -> int:
+    try:
+        value = int(raw)
+    except ValueError:
+        raise _Dropped("bad_date", None) from None
+    if not 0 <= value < 1 << 40:
+        raise _Dropped("bad_date", str(value)[:40])
+    return value
+
+
+def _edit(source: _Source, change: Change) -> Edit:
+    """The edit that a commit is.
+
+    Raises:
+        _Dropped: it is none.
+    """
+    config = source.config
+    file = _changed_file(change)
+    path = _source_path(config, file.path)
+    message = _message(config, change.message)
+    author_time, commit_time = _time(change.author_time), _time(change.commit_time)
+    old, new = _read(source, file.old_id), _read(source, file.new_id)
+    if old == new:
+        raise _Dropped("unchanged", None)
+    old_contents, new_contents = _text(old), _text(new)
+    language = language_of(path, new_contents)
+    if language not in config.languages:
+        raise _Dropped("not_a_source_file", "by its content")
+    if config.drop_generated:
+        if why := origins.generated_content(new_contents):
+            raise _Dropped("generated", why)
+        if why := origins.minified_content(new_contents, language):
+            raise _Dropped("minified", why)
+    hunks = line_hunks(old, new)
+    commit = change.commit
+    return Edit(
+        id=content_id(source.repo, commit, path),
+        repo=source.repo,
+        commit=commit,
+        parent=change.parents[0],
+        path=path,
+        language=language,
+        old_contents=old_contents,
+        new_contents=new_contents,
+        subject=provenance.first_line(message),
+        message=message,
+        author_time=author_time,
+        commit_time=commit_time,
+        license=source.license,
+        merged_by=_merged_by(message, source.merged.get(commit)),
+        reverted_by=source.reverted.get(commit),
+        bot=provenance.is_bot(decode(change.author), decode(change.email)),
+        ai_assisted=provenance.ai_assistant(message),
+        hunks=hunks,
+        lines_added=sum(hunk.new_lines for hunk in hunks),
+        lines_removed=sum(hunk.old_lines for hunk in hunks),
+    )
+
+
+def _merged_by(message: str, by_merge: str | None) -> str | None:
+    """A request number tells most, wherever it stands; a review trailer tells more than a bare merge."""
+    by_message = provenance.merged_by_message(message)
+    numbered = [code for code in (by_message, by_merge) if code and ":" in code]
+    return numbered[0] if numbered else by_message or by_merge
+
+
+def mine_commits(
+    config: MineConfig,
+    repository: Repository,
+    commits: Sequence[str],
+    merged: dict[str, str],
+    reverted: dict[str, str],
+    license_id: str | None = None,
+) -> Iterator[Outcome]:
+    """One outcome for every commit, in order.
+
+    Args:
+        merged: commit -> how the merge that brought it says it got in, for those that a merge brought.
+        reverted: commit -> the commit that reverts it.
+        license_id: SPDX id of the repository's licence.
+
+    Raises:
+        AssayError: git is not there, or the repository cannot be read at all.
+    """
+    trust_object_store()
+    odb = pygit2.Odb(str(repository.objects))
+    source = _Source(config, repository.name, license_id, odb, merged, reverted)
+    for commit, change in read_changes(repository, commits):
+        try:
+            if change is None:
+                raise _Dropped("unreadable_commit", None)
+            yield Keep((_edit(source, change),))
+        except _Dropped as dropped:
+            reason, detail = dropped.args
+            yield Drop(f"{repository.name}@{commit}", reason, detail)
+
+
+def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
+    """`mine_commits` for a unit that `plan_units` made."""
+    payload = unit.payload
+    repository = Repository(
+        path=Path(payload["path"]),
+        objects=Path(payload["objects"]),
+        name=payload["repo"],
+        head=payload["head"],
+        partial=False,
+    )
+    commits = payload["commits"].split()
+    return mine_commits(
+        config, repository, commits, payload["merged"], payload["reverted"], payload["license"]
+    )
+
+
+def plan_units(config: MineConfig, path: Path, limit: int | None = None) -> list[Unit]:
+    """Cut a repository's history into units of `commits_per_unit` commits, oldest first.
+
+    `limit` bounds the commits. A unit's inputs name its commits and what the rest of the history
+    says about them, so a repository that grows adds units and leaves the full ones as they are,
+    except those with a commit that was reverted since.
+
+    Raises:
+        AssayError: the repository cannot be mined (see `open_repository` and `read_history`).
+    """
+    repository = open_repository(path)
+    history = read_history(repository)
+    license_id = repository_license(path, repository.head)
+    slug = slug_of(repository.name, history.order[0])
+    order = history.order if limit is None else history.order[:limit]
+    units = []
+    for start in range(0, len(order), config.commits_per_unit):
+        commits = order[start : start + config.commits_per_unit]
+        merged = {commit: history.merged[commit] for commit in commits if commit in history.merged}
+        reverted = {commit: history.reverted[commit] for commit in commits if commit in history.reverted}
+        facts = {"merged": merged, "reverted": reverted, "license": license_id, "repo": repository.name}
+        payload: dict[str, Any] = {
+            **facts,
+            "path": str(repository.path),
+            "objects": str(repository.objects),
+            "head": repository.head,
+            "commits": " ".join(commits),
+        }
+        inputs = {"commits": content_id(*commits), "facts": digest_json(facts)}
+        units.append(Unit(f"{slug}-{start // config.commits_per_unit:05d}", len(commits), payload, inputs))
+    return units
+
+
+def plan_mine(config: MineConfig, repos: Sequence[Path], limit: int | None = None) -> list[Unit]:
+    """Plan the mining of local repositories, in the order given; `limit` bounds all commits together.
+
+    Raises:
+        AssayError: no repository or the same one twice; one cannot be mined; a setting makes no sense.
+    """
+    config.check()
+    if not repos:
+        raise AssayError("mine: no repository; give the folder of at least one local git repository")
+    units: list[Unit] = []
+    seen: dict[str, Path] = {}
+    left = limit
+    for path in repos:
+        planned = plan_units(config, Path(path), left)
+        for unit in planned:
+            if unit.name in seen:
+                raise AssayError(
+                    f"{path}: the same repository as {seen[unit.name]}, {unit.payload['repo']}; give one"
+                )
+        seen.update((unit.name, Path(path)) for unit in planned)
+        units += planned
+        if left is not None:
+            left -= sum(unit.rows for unit in planned)
+            if left <= 0:
+                break
+    return units

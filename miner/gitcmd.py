@@ -1,0 +1,121 @@
+"""Running git on a repository that nobody vouches for.
+
+git never sees the repository's own folder. Each run gets a throw-away git directory with a config
+that we wrote, and only the object store of the real one (`GIT_OBJECT_DIRECTORY`). So the
+repository's config, hooks, attributes, replace refs and grafts have no effect: nothing in it can
+name a program to run, a server to ask or a commit to show instead of another. The environment is
+built from nothing as well, so the user's own git settings cannot change a result.
+
+Output is cut at NUL bytes and streamed; no token grows past `MAX_TOKEN` bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from schemas.errors import AssayError
+
+MAX_TOKEN = 16 << 20
+"""Bytes kept of one NUL-ended token; a commit message that is longer is cut here."""
+
+_BLOCK = 1 << 18
+
+
+class GitError(Exception):
+    """git ended with an error; the message is the first line that it said."""
+
+
+@contextlib.contextmanager
+def _shadow(objects: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A git directory of our own over `objects`, and the environment that goes with it."""
+    with tempfile.TemporaryDirectory(prefix="assay-git-") as name:
+        shadow = Path(name)
+        (shadow / "refs").mkdir()
+        (shadow / "objects").mkdir()
+        (shadow / "HEAD").write_text("ref: refs/heads/none\n")
+        (shadow / "config").write_text(
+            "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcommitGraph = false\n"
+        )
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "HOME": name,
+            "GIT_DIR": name,
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+        yield shadow, environment
+
+
+def _tokens(stdout: IO[bytes]) -> Iterator[bytes]:
+    rest, skipping = b"", False
+    while block := stdout.read(_BLOCK):
+        if skipping:
+            _, end, block = block.partition(b"\0")
+            if not end:
+                continue
+            yield rest
+            rest, skipping = b"", False
+        parts = (rest + block).split(b"\0")
+        rest = parts.pop()
+        yield from parts
+        if len(rest) > MAX_TOKEN:
+            rest, skipping = rest[:MAX_TOKEN], True
+    if rest:
+        yield rest
+
+
+def git_tokens(objects: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> Iterator[bytes]:
+    """Run git over an object store and yield the NUL-separated tokens of its output.
+
+    Args:
+        objects: the object store, such as `.git/objects`.
+        arguments: what follows `git`.
+        lines: standard input, one line an item.
+
+    Raises:
+        AssayError: git is not installed, or was killed.
+        GitError: git ended with an error; raised after the last token.
+    """
+    with _shadow(objects) as (shadow, environment):
+        (shadow / "stdin").write_text("".join(f"{line}\n" for line in lines))
+        with (shadow / "stdin").open("rb") as stdin, (shadow / "stderr").open("w+b") as stderr:
+            try:
+                process = subprocess.Popen(
+                    ["git", "--no-pager", *arguments],
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    env=environment,
+                    cwd=shadow,
+                )
+            except FileNotFoundError:
+                raise AssayError("git: not found on PATH; install git 2.30 or newer") from None
+            assert process.stdout is not None  # noqa: S101 (PIPE was asked for)
+            try:
+                with process.stdout:
+                    yield from _tokens(process.stdout)
+                status = process.wait()
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+            if status < 0:
+                raise AssayError(f"git {arguments[0]}: killed by signal {-status}; run the stage again")
+            if status:
+                stderr.seek(0)
+                said = stderr.read(2000).decode(errors="replace").strip().splitlines()
+                raise GitError(said[0] if said else f"exit status {status}")

@@ -1,0 +1,309 @@
+"""A repository's commits in a stable order, and what the whole history says about each.
+
+`read_history` makes one pass over all messages. The order is that of the mainline: for each commit
+on the first-parent line of HEAD, oldest first, come the commits that it brought in, then itself.
+While a mainline grows at its end, so does this order, whatever the dates say; cutting it in chunks
+gives units that keep their content.
+
+`read_changes` is the fast reader below the miner: one `git diff-tree` process for a list of commits.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from miner import provenance
+from miner.gitcmd import GitError, git_tokens
+from miner.repository import Repository
+from schemas.errors import AssayError
+
+_MAX_FAILURES = 50
+"""Commits in a row that git may refuse before the repository is given up."""
+
+_MAX_MESSAGE = 100_000
+"""Bytes of a message that are searched for merges and reverts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """All commits that HEAD reaches.
+
+    Attributes:
+        order: object ids, oldest first, in mainline order.
+        merged: commit -> how the merge that brought it says it got in (see `provenance`).
+        reverted: commit -> the later commit that reverts it and was not itself reverted.
+    """
+
+    order: list[str]
+    merged: dict[str, str]
+    reverted: dict[str, str]
+
+
+def mainline_order(parents: Mapping[str, Sequence[str]], head: str) -> tuple[list[str], dict[str, str]]:
+    """Order commits along the first-parent line.
+
+    Returns:
+        the commits, each after all of its parents; and commit -> the innermost merge that brought it,
+        for those that are not on the first-parent line.
+    """
+    mainline = []
+    at: str | None = head
+    while at is not None:
+        mainline.append(at)
+        at = next(iter(parents[at]), None)
+    order: list[str] = []
+    owner: dict[str, str] = {}
+    seen: set[str] = set()
+
+    def bring(merge: str, roots: Sequence[str]) -> None:
+        # Depth first, parents before children, first parents first; a stack since histories are deep.
+        # What a merge inside the branch brings through its other parents belongs to that merge.
+        stack = [(root, merge, False) for root in reversed(roots)]
+        while stack:
+            commit, by, finished = stack.pop()
+            if finished:
+                order.append(commit)
+            elif commit not in seen:
+                seen.add(commit)
+                owner[commit] = by
+                stack.append((commit, by, True))
+                above = parents[commit]
+                stack.extend((other, commit, False) for other in reversed(above[1:]))
+                if above:
+                    stack.append((above[0], by, False))
+
+    for commit in reversed(mainline):
+        seen.add(commit)
+        if len(parents[commit]) > 1:
+            bring(commit, parents[commit][1:])
+        order.append(commit)
+    return order, owner
+
+
+def _merge_codes(order: Sequence[str], owner: Mapping[str, str], merges: Mapping[str, str]) -> dict[str, str]:
+    """Merge -> how the commits that it brought got in: its own request number, else that of the merge
+    that brought the merge itself, else that it was a merge."""
+    codes: dict[str, str] = {}
+    for commit in reversed(order):
+        if commit not in merges:
+            continue
+        own = provenance.merged_by_merge(merges[commit])
+        outer = codes.get(owner.get(commit, ""))
+        if own is None or (own == provenance.MERGE_COMMIT and outer is not None):
+            own = outer
+        if own is not None:
+            codes[commit] = own
+    return codes
+
+
+class _Reverts:
+    """Finds what the reverting messages of a history point to."""
+
+    def __init__(
+        self, order: Sequence[str], owner: Mapping[str, str], requests: Mapping[str, list[str]]
+    ) -> None:
+        self.position = {commit: index for index, commit in enumerate(order)}
+        self.ids = sorted(order)
+        self.owner, self.requests = owner, requests
+        self._brought: dict[str, list[str]] | None = None
+
+    def _expand(self, commit: str) -> Iterator[str]:
+        """A commit, and when it is a merge, all that it brought."""
+        if self._brought is None:
+            self._brought = defaultdict(list)
+            for other, merge in self.owner.items():
+                self._brought[merge].append(other)
+        todo = [commit]
+        while todo:
+            one = todo.pop()
+            yield one
+            todo += self._brought.get(one, [])
+
+    def _resolve(self, prefix: str) -> str | None:
+        at = bisect.bisect_left(self.ids, prefix)
+        found = self.ids[at : at + 2]
+        if not found or not found[0].startswith(prefix):
+            return None
+        return None if len(found) > 1 and found[1].startswith(prefix) else found[0]
+
+    def targets(self, reverter: str, message: str) -> Iterator[str]:
+        """Commits that a message reverts, of those that come before it."""
+        named = [self._resolve(prefix) for prefix in provenance.reverted_commits(message)]
+        for request in provenance.reverted_requests(message):
+            named += self.requests.get(request, [])
+        mine = self.position[reverter]
+        for one in named:
+            if one is not None and self.position[one] < mine:
+                yield from (commit for commit in self._expand(one) if self.position[commit] < mine)
+
+
+def _reverted(finder: _Reverts, reverters: Mapping[str, str]) -> dict[str, str]:
+    """Commit -> the commit that reverts it. A revert that was itself reverted counts for nothing."""
+    result: dict[str, str] = {}
+    for reverter in sorted(reverters, key=lambda commit: -finder.position[commit]):
+        if reverter not in result:
+            for target in finder.targets(reverter, reverters[reverter]):
+                result.setdefault(target, reverter)
+    return result
+
+
+def decode(raw: bytes) -> str:
+    """Text of a message or name: UTF-8, else Latin-1, which git's own viewers fall back to."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def read_history(repository: Repository) -> History:
+    """Read the shape and the messages of a history.
+
+    Raises:
+        AssayError: git cannot read it to the end, since objects are missing or damaged.
+    """
+    parents: dict[str, list[str]] = {}
+    merges: dict[str, str] = {}
+    reverters: dict[str, str] = {}
+    requests: dict[str, list[str]] = defaultdict(list)
+    arguments = ["log", "-z", "--format=%H %P%x00%B", "--end-of-options", repository.head]
+    tokens = git_tokens(repository.objects, arguments)
+    try:
+        for header, raw in zip(tokens, tokens, strict=False):
+            commit, *above = header.decode().split()
+            parents[commit] = above
+            merge, revert = len(above) > 1, b"evert" in raw
+            if not (merge or revert or b"#" in raw or b"!" in raw):
+                continue
+            message = decode(raw[:_MAX_MESSAGE])
+            if merge:
+                merges[commit] = message
+            if revert:
+                reverters[commit] = message
+            if request := provenance.numbered_request(message):
+                requests[request].append(commit)
+    except GitError as error:
+        raise AssayError(
+            f"{repository.path}: git cannot read the whole history ({error}); "
+            f"check it with `git -C {repository.path} fsck`"
+        ) from None
+    order, owner = mainline_order(parents, repository.head)
+    codes = _merge_codes(order, owner, merges)
+    merged = {commit: codes[merge] for commit, merge in owner.items() if merge in codes}
+    return History(order, merged, _reverted(_Reverts(order, owner, requests), reverters))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FileChange:
+    """One entry of a commit's raw diff: modes and object ids before and after, status letter, path."""
+
+    old_mode: str
+    new_mode: str
+    old_id: str
+    new_id: str
+    status: str
+    path: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """A commit as the raw diff against its first parent shows it; merges come without files.
+
+    `first` is the first changed file and `files` their number; the other files are counted only, so
+    that a commit of a million files costs no memory.
+    """
+
+    commit: str
+    parents: tuple[str, ...]
+    author: bytes
+    email: bytes
+    author_time: bytes
+    commit_time: bytes
+    message: bytes
+    first: FileChange | None
+    files: int
+
+
+_FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%B%x00"
+_DIFF = [
+    "diff-tree",
+    "--stdin",
+    "-r",
+    "--root",
+    "--always",
+    "--raw",
+    "--no-renames",
+    "--no-abbrev",
+    "-z",
+    _FORMAT,
+]
+
+
+def _parse(tokens: Iterator[bytes]) -> Iterator[Change]:
+    """Changes from the tokens of `_DIFF`. After the seven fields comes an empty token, then two tokens
+    a file, the first of them after a line feed; a commit's first token never starts with a colon."""
+    pending = next(tokens, None)
+    while pending is not None:
+        head = pending
+        fields = list(islice(tokens, 7))
+        if len(fields) < 7:
+            return
+        first, files = None, 0
+        pending = next(tokens, None)
+        while pending is not None and pending.startswith((b":", b"\n:")):
+            path = next(tokens, b"")
+            if files == 0:
+                entry = pending.lstrip(b"\n:").decode().split(" ")
+                old_mode, new_mode, old_id, new_id, status = entry
+                first = FileChange(old_mode, new_mode, old_id, new_id, status, path)
+            files += 1
+            pending = next(tokens, None)
+        above, author, email, author_time, commit_time, message, _ = fields
+        yield Change(
+            head.decode(),
+            tuple(above.decode().split()),
+            author,
+            email,
+            author_time,
+            commit_time,
+            message,
+            first,
+            files,
+        )
+
+
+def read_changes(repository: Repository, commits: Sequence[str]) -> Iterator[tuple[str, Change | None]]:
+    """Every commit of a list, in order, with its change; None for one that git cannot read.
+
+    Raises:
+        AssayError: git refuses many commits in a row.
+    """
+    start, failures = 0, 0
+    while start < len(commits):
+        problem = None
+        changes = _parse(git_tokens(repository.objects, _DIFF, commits[start:]))
+        try:
+            for change in changes:
+                while commits[start] != change.commit:
+                    yield commits[start], None
+                    start += 1
+                yield change.commit, change
+                start, failures = start + 1, 0
+        except GitError as error:
+            problem = error
+        if problem is None:
+            yield from ((commit, None) for commit in islice(commits, start, None))
+            return
+        if start < len(commits):
+            # git stops at a commit that it cannot read; the ones after it are still good.
+            failures += 1
+            if failures > _MAX_FAILURES:
+                raise AssayError(
+                    f"{repository.path}: git refuses {failures} commits in a row ({problem}); "
+                    f"check it with `git -C {repository.path} fsck`"
+                )
+            yield commits[start], None
+            start += 1

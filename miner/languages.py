@@ -1,0 +1,119 @@
+"""The programming language of a file: by its name, and by its content where names do not tell.
+
+Spellings are those of `miner.config.LANGUAGES`. A name that no listed language uses gives None.
+"""
+
+from __future__ import annotations
+
+import re
+
+_EXTENSIONS = {
+    "Python": "py pyi pyw py3",
+    "JavaScript": "js jsx mjs cjs es es6 jsm",
+    "TypeScript": "ts tsx mts cts",
+    "Java": "java",
+    "Go": "go",
+    "C": "c idc",
+    "C++": "cpp cc cxx c++ cp hpp hh hxx h++ ipp tpp txx tcc ixx cppm",
+    "C#": "cs csx",
+    "Ruby": "rb rake rbw ru gemspec rbi",
+    "Rust": "rs",
+    "PHP": "php php3 php4 php5 php7 phps phtml",
+}
+_BY_EXTENSION = {
+    extension: language for language, extensions in _EXTENSIONS.items() for extension in extensions.split()
+}
+_BY_NAME = {"Rakefile": "Ruby"}
+
+HEADER = "C or C++"
+"""What `language_of_path` says about a `.h` file; its content decides."""
+
+_CPP_LINE = re.compile(
+    r"^[ \t]*(?:"
+    r"namespace\b(?:[ \t]+[\w:]+)?[ \t]*(?:\{|$)|using[ \t]+(?:namespace[ \t]+)?\w+|template[ \t]*<|"
+    r"(?:public|private|protected)[ \t]*:|"
+    r"(?:enum[ \t]+)?class[ \t]+(?:[A-Z_]+[ \t]+)?\w+[^;(){}:\n]{0,200}(?:\{|:|$)|class[ \t]+\w+[ \t]*;|"
+    r"(?:inline[ \t]+)?constexpr\b|virtual\b|explicit\b|friend\b|"
+    r"#[ \t]*include[ \t]*<(?:[a-z_]+|c(?:std|math|string|assert|errno)\w*|boost/[\w./]+|[\w/]+\.hpp)>)"
+    r"|\bstd::|\bstatic_cast<|\bnullptr\b|\boperator[ \t]*[=<>+*/!\[(&|-]|\w::~?\w",
+    re.MULTILINE,
+)
+_OBJECTIVE_C = re.compile(
+    r"^[ \t]*(?:@(?:interface|protocol|implementation|class|end)\b|#[ \t]*import\b)", re.MULTILINE
+)
+_CPP_GUARD = re.compile(r"[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t]*\(?[ \t]*)__cplusplus\b")
+_IF = re.compile(r"[ \t]*#[ \t]*if")
+_ELSE = re.compile(r"[ \t]*#[ \t]*(?:else|elif)\b")
+_ENDIF = re.compile(r"[ \t]*#[ \t]*endif\b")
+_COMMENT_START = re.compile(r"/[*/]")
+_HEADER_BYTES = 200_000
+
+
+def language_of_path(path: str) -> str | None:
+    """The language that a file's name tells; `HEADER` for `.h`, None for a name that tells none."""
+    name = path.rpartition("/")[2]
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    stem, dot, extension = name.rpartition(".")
+    if not dot or not stem:
+        return None
+    # The only extensions whose case tells languages apart: Unix compilers read .C and .H as C++.
+    if extension in ("C", "H"):
+        return "C++"
+    if extension.lower() == "h":
+        return HEADER
+    return _BY_EXTENSION.get(extension.lower())
+
+
+def _without_comments(code: str) -> str:
+    """Code with comments replaced by a blank; linear in its length, whatever it holds."""
+    parts, at = [], 0
+    while match := _COMMENT_START.search(code, at):
+        parts.append(code[at : match.start()])
+        end = code.find("*/" if match[0] == "/*" else "\n", match.end())
+        if end < 0:
+            return " ".join(parts)
+        at = end + 2 if match[0] == "/*" else end
+    parts.append(code[at:])
+    return " ".join(parts)
+
+
+def _without_cpp_guards(code: str) -> str:
+    """Code without what only a C++ compiler sees."""
+    lines, depth = [], 0
+    for line in code.split("\n"):
+        if depth:
+            if _IF.match(line):
+                depth += 1
+            elif _ENDIF.match(line) or (depth == 1 and _ELSE.match(line)):
+                depth -= 1
+        elif _CPP_GUARD.match(line):
+            depth = 1
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def language_of_header(content: str) -> str | None:
+    """C, C++ or (Objective-C and the like) None for the content of a `.h` file.
+
+    Comments and what stands between `#ifdef __cplusplus` and its end are not looked at, since a C
+    header may address C++ compilers there.
+    """
+    code = _without_cpp_guards(_without_comments(content[:_HEADER_BYTES]))
+    if _OBJECTIVE_C.search(code):
+        return None
+    return "C++" if _CPP_LINE.search(code) else "C"
+
+
+def language_of(path: str, content: str) -> str | None:
+    """The language of a file by its name and content, or None when it is no source of a known one."""
+    language = language_of_path(path)
+    if language == HEADER:
+        return language_of_header(content)
+    # Qt translations and videos share TypeScript's extension.
+    if language == "TypeScript" and content[:200].lstrip("\ufeff \t\r\n").startswith(
+        ("<?xml", "<!DOCTYPE TS")
+    ):
+        return None
+    return language

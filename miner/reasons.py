@@ -1,0 +1,60 @@
+"""Why a row was dropped: every reason code of the miner's stages with a sentence for a person.
+
+Reports and documentation print these; a code that is not here is a defect.
+"""
+
+from __future__ import annotations
+
+MINE = {
+    "merge": "the commit has several parents; what it brought is looked at commit by commit",
+    "root_commit": "the first commit of a history has no version before it",
+    "no_files": "the commit changes no file",
+    "several_files": "the commit changes more than one file",
+    "not_in_place": "the file was added, deleted, renamed, or only its mode or type changed",
+    "gitlink": "the change moves a submodule to another commit",
+    "symlink": "the change is to a symbolic link",
+    "not_a_source_file": "the file is not a source file of a wanted language",
+    "path_not_utf8": "the file's path is not UTF-8",
+    "vendored": "the file is other people's code, kept in a folder such as node_modules",
+    "generated": "a program wrote the file",
+    "minified": "the file is minified",
+    "message_too_short": "the commit message is too short to say anything",
+    "message_too_long": "the commit message is too long, such as a squashed log",
+    "low_signal_message": "the commit message says nothing about the change",
+    "bad_date": "the commit has no usable date",
+    "too_large": "the file is too large",
+    "missing_object": "the file's content is not in the repository",
+    "binary": "the content has NUL bytes",
+    "not_utf8": "the content is not UTF-8",
+    "empty_side": "the file is empty before or after",
+    "unchanged": "both versions have the same content",
+    "unreadable_commit": "git cannot read the commit or its files",
+}
+
+SELECT = {
+    "line_ends_only": "only line ends changed",
+    "whitespace_only": "only whitespace that means nothing changed",
+    "too_small": "the file is too small",
+    "too_large": "the file is too large",
+    "too_many_changed_lines": "too many lines changed",
+    "too_many_hunks": "too many places changed",
+    "secret": "a version holds what looks like a credential",
+    "duplicate": "an earlier edit of the part has the same two versions",
+    "bot": "the author is a known bot",
+    "reverted": "a later commit reverts it",
+    "ai_assisted": "the message names an assistant",
+    "not_merged": "nothing shows that it was reviewed",
+    "license_not_allowed": "the repository's licence is not among those wanted",
+}
+
+IMPORT = {
+    "line_too_long": "the line or file is longer than the limit",
+    "bad_json": "the line or file is not a JSON object",
+    "bad_field": "a field is missing, of another type, or not what it should be",
+    "no_entry_point": "the solution does not define the entry point",
+    "bad_program": "the solution or its suite is not Python that parses",
+    "duplicate": "an earlier row of the file is the same one",
+}
+
+REASONS: dict[str, dict[str, str]] = {"mine": MINE, "select": SELECT, "import": IMPORT}
+"""Stage -> reason code -> sentence."""
