@@ -30,8 +30,14 @@ class Observer(Protocol):
     def tick(self) -> None:
         """Called several times a second while workers are busy."""
 
+    def note(self, text: str) -> None:
+        """How far work without units is, such as training: shown in place of the last note."""
+
     def finished(self, summary: str) -> None:
         """The stage is over."""
+
+    def closed(self) -> None:
+        """Nothing more comes, whether the stage finished or not."""
 
 
 class Quiet:
@@ -50,8 +56,14 @@ class Quiet:
     def tick(self) -> None:
         """Nothing to show."""
 
+    def note(self, text: str) -> None:
+        """Nothing to show."""
+
     def finished(self, summary: str) -> None:
         """Nothing to show."""
+
+    def closed(self) -> None:
+        """Nothing to close."""
 
 
 class _Counted(Quiet):
@@ -72,7 +84,8 @@ class _Counted(Quiet):
         """One line: units, rows per second, drops, time left."""
         seen = self.kept + self.drops.total()
         spent = max(time.monotonic() - self.begun, 1e-9)
-        text = f"{self.stage}: {self.done}/{self.units - self.skipped} units, {seen:,} rows, {seen / spent:,.0f} rows/s"
+        text = f"{self.stage}: {self.done}/{self.units - self.skipped} units"
+        text += f", {seen:,} rows, {seen / spent:,.0f} rows/s"
         if self.drops:
             text += f", {self.drops.total():,} dropped"
         if 0 < seen < self.rows:
@@ -82,6 +95,15 @@ class _Counted(Quiet):
 
 class Plain(_Counted):
     """A line every 30 s and one at the end of a stage."""
+
+    def __init__(self) -> None:
+        self.told = time.monotonic()
+
+    def note(self, text: str) -> None:
+        """Print the note when the last line is old enough."""
+        if time.monotonic() - self.told >= PLAIN_EVERY:
+            self.told = time.monotonic()
+            print(text, file=sys.stderr, flush=True)
 
     def tick(self) -> None:
         """Print a line when the last is old enough."""
@@ -130,6 +152,16 @@ class Live(_Counted):
         if self.view:
             self.view.update(self._render())
 
+    def note(self, text: str) -> None:
+        """Show the note on a line of its own that the next one replaces."""
+        from rich.live import Live as RichLive
+        from rich.text import Text
+
+        if self.view is None:
+            self.view = RichLive(console=self.console, refresh_per_second=8, transient=True)
+            self.view.start()
+        self.view.update(Text(text, overflow="ellipsis", no_wrap=True))
+
     def trouble(self, message: str) -> None:
         """Print the line above the view."""
         from rich.text import Text
@@ -140,10 +172,14 @@ class Live(_Counted):
         """Close the view and leave the summary."""
         from rich.text import Text
 
+        self.closed()
+        self.console.print(Text(summary))
+
+    def closed(self) -> None:
+        """Close the view."""
         if self.view:
             self.view.stop()
             self.view = None
-        self.console.print(Text(summary))
 
 
 def observer(as_json: bool) -> Observer:

@@ -94,7 +94,7 @@ class Runner:
         limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         os.environ.update(dict.fromkeys(limits, "1"))
         try:
-            context.set_forkserver_preload(["assay.worker", "schemas.steps", "assay.stages"])
+            context.set_forkserver_preload(["assay.worker"])
             slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
             slot.pid = slot.executor.submit(os.getpid).result()
         finally:
@@ -105,17 +105,22 @@ class Runner:
                     os.environ[name] = value
         return slot
 
-    def _submit(self, slot: _Slot, stage: Stage, run: RunDir, recipe: str, unit: Unit) -> Future[Any]:
-        return slot.executor.submit(run_unit, stage.name, run.root, recipe, unit)
+    def _replaced(self, slot: _Slot) -> _Slot:
+        """A fresh worker in place of one that died."""
+        slot.executor.shutdown(wait=False)
+        self.slots.remove(slot)
+        self.slots.append(self._new_slot())
+        return self.slots[-1]
 
-    def run(self, stage: Stage, run: RunDir, recipe: Recipe, units: Sequence[Unit], view: Observer) -> StageResult:
+    def run(
+        self, stage: Stage, run: RunDir, recipe: Recipe, units: Sequence[Unit], view: Observer
+    ) -> StageResult:
         """Do every unit that is not done yet.
 
         Raises:
             EnvironmentFault: the machine is at fault; what was finished stays.
         """
         began = time.monotonic()
-        text = recipe.to_toml()
         todo = deque((unit, 1) for unit in units if not run.is_done(stage.name, stage.outputs, unit))
         skipped = len(units) - len(todo)
         run.write_plan(stage.name, units)
@@ -125,12 +130,19 @@ class Runner:
         while len(self.slots) < min(self.workers, len(todo)):
             self.slots.append(self._new_slot())
         idle = list(self.slots)
+        call = (run_unit, stage.name, stage.outputs, stage.step(recipe, run.root), run.root) if todo else ()
         try:
             while todo or busy:
                 while todo and idle:
                     slot = idle.pop()
                     unit, attempt = todo.popleft()
-                    busy[self._submit(slot, stage, run, text, unit)] = (slot, unit, attempt)
+                    try:
+                        future = slot.executor.submit(*call, unit)
+                    except BrokenProcessPool:
+                        # Killed while it had nothing to do: no unit's fault.
+                        slot = self._replaced(slot)
+                        future = slot.executor.submit(*call, unit)
+                    busy[future] = (slot, unit, attempt)
                 done, _ = wait(busy, timeout=0.2, return_when=FIRST_COMPLETED)
                 view.tick()
                 for future in done:
@@ -139,8 +151,6 @@ class Runner:
                         kept, drops = future.result()
                         view.unit_done(unit.name, kept, drops)
                     except BrokenProcessPool:
-                        slot.executor.shutdown(wait=False)
-                        self.slots.remove(slot)
                         again = attempt < ATTEMPTS
                         view.trouble(
                             f"{stage.name} {unit.name}: worker {slot.pid} was killed; "
@@ -150,8 +160,7 @@ class Runner:
                             todo.append((unit, attempt + 1))
                         else:
                             failed.append(unit.name)
-                        slot = self._new_slot()
-                        self.slots.append(slot)
+                        slot = self._replaced(slot)
                     except EnvironmentFault:
                         raise
                     except AssayError as error:
@@ -159,6 +168,7 @@ class Runner:
                         failed.append(unit.name)
                     idle.append(slot)
         finally:
+            view.closed()
             run_failed = sorted({*failed, *(unit.name for _, unit, _ in busy.values())})
             if run_failed:
                 run.write_plan(stage.name, units, failed=run_failed)
@@ -168,7 +178,13 @@ class Runner:
         return result
 
     def _sum(
-        self, stage: Stage, run: RunDir, units: Sequence[Unit], skipped: int, failed: list[str], seconds: float
+        self,
+        stage: Stage,
+        run: RunDir,
+        units: Sequence[Unit],
+        skipped: int,
+        failed: list[str],
+        seconds: float,
     ) -> StageResult:
         """Totals from the sidecars, so that a resumed run tells the same as an undisturbed one."""
         rows_in, kept, drops = 0, 0, Counter[str]()
@@ -181,7 +197,14 @@ class Runner:
                 kept += counted.kept
                 drops.update(counted.drops)
         return StageResult(
-            stage.name, len(units), skipped, tuple(sorted(failed)), rows_in, kept, dict(sorted(drops.items())), seconds
+            stage.name,
+            len(units),
+            skipped,
+            tuple(sorted(failed)),
+            rows_in,
+            kept,
+            dict(sorted(drops.items())),
+            seconds,
         )
 
 

@@ -7,7 +7,6 @@ directory and told in one line.
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sys
@@ -21,7 +20,8 @@ from typing import Any
 from schemas import shards
 from schemas.errors import AssayError, EnvironmentFault, environment_fault
 from schemas.rundir import RunDir
-from schemas.stage import Unit
+from schemas.stage import Output, Unit
+from schemas.steps import ShardWriter, UnitReader, UnitStep
 
 
 def start() -> None:
@@ -37,16 +37,9 @@ def start() -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-@functools.lru_cache(maxsize=4)
-def _step(stage: str, run_dir: Path, recipe_text: str) -> Any:
-    """A stage's step, made once a worker: it may keep an interpreter or a repository open."""
-    from assay.recipe import Recipe
-    from assay.stages import STAGES
-
-    return STAGES[stage].step(Recipe.from_toml(recipe_text), run_dir)
-
-
-def run_unit(stage: str, run_dir: Path, recipe_text: str, unit: Unit) -> tuple[int, dict[str, int]]:
+def run_unit(
+    stage: str, outputs: tuple[Output, ...], step: UnitStep, run_dir: Path, unit: Unit
+) -> tuple[int, dict[str, int]]:
     """Do one unit and write its shards.
 
     Returns:
@@ -56,15 +49,10 @@ def run_unit(stage: str, run_dir: Path, recipe_text: str, unit: Unit) -> tuple[i
         EnvironmentFault: nothing else would work either.
         AssayError: this unit cannot be done.
     """
-    from assay.stages import STAGES
-    from schemas.steps import ShardWriter, UnitReader
-
-    outputs = STAGES[stage].outputs
     try:
         data: Any = None
-        reader = UnitReader(run_dir, stage, outputs, [unit])
-        for step in (reader, _step(stage, run_dir, recipe_text), ShardWriter(run_dir, stage, outputs)):
-            data = step.run(data, 0, 1)
+        for part in (UnitReader(run_dir, stage, outputs, [unit]), step, ShardWriter(run_dir, stage, outputs)):
+            data = part.run(data, 0, 1)
         deque(data, maxlen=0)
         first = RunDir(run_dir).part_path(stage, outputs[0], unit.name)
         accounting = shards.read_sidecar(first).accounting
@@ -87,4 +75,6 @@ def _defect(stage: str, run_dir: Path, unit: Unit, error: Exception) -> AssayErr
     path = run_dir / "errors" / f"{stage}-{unit.name}.txt"
     path.parent.mkdir(exist_ok=True)
     shards.write_text(path, traceback.format_exc())
-    return AssayError(f"{stage} {unit.name}: internal error, {type(error).__name__}: {error}; traceback in {path}")
+    return AssayError(
+        f"{stage} {unit.name}: internal error, {type(error).__name__}: {error}; traceback in {path}"
+    )

@@ -1,0 +1,1 @@
+"""Every decision about quality: criteria, instructions, unit tests, outcome and step labels."""

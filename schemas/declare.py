@@ -134,8 +134,8 @@ def _compile(hint: Any) -> tuple[pa.DataType, Callable[[Any], str | None]]:
 
 
 def _joint(problem: str) -> str:
-    """A nested problem begins with its own path; a plain one is set off by a colon."""
-    return problem if problem[0] in ".[" else f": {problem}"
+    """A problem of a nested value begins with its own path or colon; a plain one is set off by a colon."""
+    return problem if problem[0] in ".[:" else f": {problem}"
 
 
 def _row_problem(columns: Mapping[str, _Column], value: Any) -> str | None:

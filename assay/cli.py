@@ -1,0 +1,243 @@
+"""The command line: one command a stage, the same flags everywhere.
+
+Exit status: 0 done, 1 some units failed (the others are kept), 2 bad input or a machine at fault,
+130 interrupted. Results go to standard output, everything else to standard error. Nothing heavy is
+imported here: commands import what they need.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import signal
+import sys
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="assay",
+    help="Turn git histories, programming problems and agent trajectories into datasets for code reward "
+    "models, and train the models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+DEFAULT_RUN = Path("runs/default")
+
+
+@dataclasses.dataclass(frozen=True)
+class Flags:
+    """The flags that every stage has."""
+
+    run_dir: Annotated[Path | None, typer.Option(help=f"Folder of the run (default: {DEFAULT_RUN}).")] = None
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes; they never change a result.")] = 2
+    limit: Annotated[int | None, typer.Option(min=0, help="Consider at most this many rows.")] = None
+    clean: Annotated[
+        bool, typer.Option("--clean/--resume", help="Make everything again, or keep what is done.")
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = (
+        False
+    )
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False
+    seed: Annotated[int | None, typer.Option(help="Root of every random draw (default: the recipe's).")] = (
+        None
+    )
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML file of settings (default: the run directory's own).")
+    ] = None
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Change one setting, table.key=value; may be repeated.")
+    ] = None
+
+
+def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function: typer sees its own parameters and all of `Flags` beside them."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    own = [
+        p.replace(annotation=hints[p.name])
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "flags"
+    ]
+    flag_hints = typing.get_type_hints(Flags, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=flag_hints[field.name],
+        )
+        for field in dataclasses.fields(Flags)
+    ]
+
+    @functools.wraps(function)
+    def command(**values: Any) -> None:
+        flags = Flags(**{field.name: values.pop(field.name) for field in dataclasses.fields(Flags)})
+        function(flags=flags, **values)
+
+    del command.__wrapped__  # type: ignore[attr-defined]
+    positional = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    command.__signature__ = inspect.Signature([*positional, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*positional, *shared)}
+    return command
+
+
+def _command(name: str, summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        return app.command(name, help=summary)(_with_flags(function))
+
+    return register
+
+
+def _table_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
+    """A command that works on tables of the run directory alone."""
+
+    def command(flags: Flags) -> None:
+        from assay.session import Session
+
+        with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
+            session.stages(stages)
+
+    _command(name, summary)(command)
+
+
+def _source_command(name: str, source: str, what: str, summary: str) -> None:
+    """A command that brings something in from outside."""
+
+    def command(
+        flags: Flags,
+        paths: Annotated[list[Path] | None, typer.Argument(help=what, show_default=False)] = None,
+    ) -> None:
+        from assay.session import Session
+
+        with Session(
+            flags, flags.run_dir or DEFAULT_RUN, create=True, sources={source: paths or []}
+        ) as session:
+            session.stages((name,))
+
+    _command(name, summary)(command)
+
+
+@_command("demo", "Do everything on one repository and the example problems: history to trained model.")
+def demo(
+    flags: Flags,
+    repo: Annotated[Path, typer.Option(help="Git repository to mine.")] = Path(),
+    problems: Annotated[
+        Path | None, typer.Option(help="Problem file (default: the examples that come with assay).")
+    ] = None,
+) -> None:
+    """Run every stage, then train, evaluate and report."""
+    from assay.demo import run_demo
+
+    run_demo(flags, repo, problems)
+
+
+_source_command(
+    "mine", "repos", "Git repositories: work tree, bare, or .git folder.", "Mine edits from git histories."
+)
+_table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
+_table_command("label", "Give each selected edit a criterion, with its evidence.", ("select", "label"))
+_table_command("build", "Build preference pairs from labelled edits.", ("build",))
+_source_command(
+    "problems", "problems", "Problem files in the HumanEval format (JSONL).", "Import programming problems."
+)
+_table_command("decompose", "Cut reference solutions into functions.", ("decompose",))
+_table_command("tests", "Harvest unit tests of each function from its reference.", ("tests",))
+_table_command("sample", "Make candidate solutions by mutation.", ("sample",))
+_table_command(
+    "verify",
+    "Label candidates by execution: outcome, and a step for each function.",
+    ("tests", "sample", "verify"),
+)
+_source_command(
+    "trajectories",
+    "trajectories",
+    "Trajectory files: chat JSONL or .traj.",
+    "Import agent trajectories.",
+)
+
+
+@_command("train", "Train the reward model on the run's training pairs.")
+def train(flags: Flags) -> None:
+    """Train a model."""
+    from assay.session import Session
+
+    with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.train()
+
+
+@_command("eval", "Score the test pairs with the run's model: accuracy by criterion and language.")
+def evaluate(flags: Flags) -> None:
+    """Evaluate the model."""
+    from assay.session import Session
+
+    with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.evaluate()
+
+
+RunDirOnly = Annotated[Path, typer.Option(help="Folder of the run.")]
+JsonOnly = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+
+
+@app.command("report", help="Write one self-contained page about the run: funnel, tables, plots, samples.")
+def report(run_dir: RunDirOnly = DEFAULT_RUN, as_json: JsonOnly = False) -> None:
+    """Write the report."""
+    from assay.session import write_report
+
+    write_report(run_dir, as_json)
+
+
+@app.command("status", help="Say how far each stage of the run is, and what it dropped.")
+def status(run_dir: RunDirOnly = DEFAULT_RUN, as_json: JsonOnly = False) -> None:
+    """Print the state of a run."""
+    from assay.status import show
+
+    show(run_dir, as_json)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from assay import __version__
+
+        print(f"assay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options that come before a command."""
+
+
+def main() -> None:
+    """Entry point of the `assay` script."""
+    from schemas.errors import AssayError, environment_fault
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    # A scheduler's SIGTERM ends a run as Ctrl-C does: finished parts stay, workers go.
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        app()
+    except AssayError as error:
+        print(f"assay: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if (fault := environment_fault(error)) is None:
+            raise
+        print(f"assay: {fault}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("assay: stopped; finished parts are kept, the same command goes on from there", file=sys.stderr)
+        sys.exit(130)

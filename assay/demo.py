@@ -1,0 +1,98 @@
+"""`assay demo`: every stage on one repository and the example problems, then model and report."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+from assay.cli import Flags
+from assay.recipe import Recipe
+from assay.session import Session, make_report
+from schemas.errors import AssayError
+
+STAGES = ("mine", "select", "label", "build", "problems", "decompose", "tests", "sample", "verify")
+"""In the order in which data flows."""
+
+
+def demo_recipe() -> Recipe:
+    """The defaults, but for what one small repository and a few problems need: splits by file, since
+    one repository cannot stand in two splits, and parts small enough to keep two cores busy."""
+    recipe = Recipe()
+    return dataclasses.replace(
+        recipe,
+        build=dataclasses.replace(recipe.build, split_by="file", test_share=0.25),
+        importing=dataclasses.replace(recipe.importing, rows_per_part=4),
+    )
+
+
+def example_problems() -> Path:
+    """The problem file that comes with the source.
+
+    Raises:
+        AssayError: assay was installed without it.
+    """
+    path = Path(__file__).parent.parent / "examples" / "problems.jsonl"
+    if not path.exists():
+        raise AssayError("the example problems are not installed; give a problem file with --problems")
+    return path
+
+
+def run_demo(flags: Flags, repo: Path, problems: Path | None) -> None:
+    """Run the demo; prints where everything is."""
+    began = time.monotonic()
+    problems = problems or example_problems()
+    root = flags.run_dir or Path("runs") / f"demo-{repo.resolve().name.removesuffix('.git') or 'repo'}"
+    sources = {"repos": [repo], "problems": [problems]}
+    with Session(flags, root, create=True, sources=sources, start=demo_recipe()) as session:
+        session.stages(STAGES)
+        if session.failed:
+            return
+        if not flags.dry_run and not any(part.sidecar.rows for part in session.run.parts("pairs")):
+            session.tell(
+                f"demo: no usable commit in {repo}: {_why(session)}. "
+                "The shards are valid and empty, and there is no model to train."
+            )
+        else:
+            session.train()
+            session.evaluate()
+        if flags.dry_run:
+            return
+        page = make_report(session.run)
+        session.results.append({"stage": "report", "page": str(page)})
+        session.tell(_where(session, page, time.monotonic() - began))
+
+
+def _why(session: Session) -> str:
+    """The most common reasons for which commits and edits were dropped."""
+    drops: dict[str, int] = {}
+    for result in session.results:
+        if result["stage"] in ("mine", "select", "label", "build"):
+            for reason, count in result["drops"].items():
+                drops[reason] = drops.get(reason, 0) + count
+    worst = sorted(drops.items(), key=lambda item: (-item[1], item[0]))[:4]
+    return ", ".join(f"{count:,} {reason}" for reason, count in worst) or "nothing was considered"
+
+
+def _where(session: Session, page: Path, seconds: float) -> str:
+    """The closing lines: what was made and where it lies."""
+    run = session.run
+    lines = [f"\nDone in {seconds:.1f} s. Everything is in {run.root}:"]
+    for table in (
+        "edits",
+        "verdicts",
+        "labels",
+        "pairs",
+        "problems",
+        "programs",
+        "tests",
+        "candidates",
+        "steps",
+    ):
+        rows = sum(part.sidecar.rows for part in run.parts(table))
+        lines.append(f"  {table + '/':13}{rows:>9,} rows")
+    model = run.root / "models"
+    if model.exists():
+        lines.append("  models/rm/    the reward model, and its evaluation in eval/")
+    lines.append(f"Open the report: {page}")
+    return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""The recipe: every setting of a run in one TOML file, resolved, saved with the run and re-runnable.
+
+`Recipe` is made of the rooms' own configs. Settings come from a recipe file (or the run directory's
+own), then from the command line; what came out is written to `recipe.toml` of the run directory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
+
+from labelers.commits.config import BuildConfig, LabelConfig
+from miner.config import ImportConfig, MineConfig, SelectConfig
+from schemas.config import from_mapping, to_toml
+from schemas.errors import AssayError
+from trainers.config import TrainConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """What goes in: paths as the user gave them."""
+
+    repos: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    trajectories: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """All settings of a run. `seed` is the root of every random draw."""
+
+    seed: int = 0
+    sources: Sources = Sources()
+    mine: MineConfig = MineConfig()
+    select: SelectConfig = SelectConfig()
+    label: LabelConfig = LabelConfig()
+    build: BuildConfig = BuildConfig()
+    importing: ImportConfig = ImportConfig()
+    decompose: DecomposeConfig = DecomposeConfig()
+    tests: TestsConfig = TestsConfig()
+    sample: SampleConfig = SampleConfig()
+    verify: VerifyConfig = VerifyConfig()
+    train: TrainConfig = TrainConfig()
+
+    @classmethod
+    def from_toml(cls, text: str, where: str = "recipe") -> Recipe:
+        """Read a recipe.
+
+        Raises:
+            AssayError: not TOML, an unknown setting or a value of another type.
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise AssayError(f"{where}: not valid TOML ({error})") from None
+        return from_mapping(cls, data, where)
+
+    @classmethod
+    def load(cls, path: Path) -> Recipe:
+        """Read a recipe file.
+
+        Raises:
+            AssayError: it cannot be read, or as for `from_toml`.
+        """
+        try:
+            return cls.from_toml(path.read_text("utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise AssayError(f"{path}: the recipe cannot be read ({error})") from None
+
+    def to_toml(self) -> str:
+        """Every setting, written out."""
+        return to_toml(self)
+
+    def override(self, settings: Sequence[str]) -> Recipe:
+        """Change settings given as `table.key=value` (value in TOML, bare text where that fails).
+
+        Raises:
+            AssayError: a setting that is not of that form, unknown, or of another type.
+        """
+        recipe = self
+        for setting in settings:
+            name, equals, text = setting.partition("=")
+            *tables, key = name.strip().split(".")
+            if not equals or not key:
+                raise AssayError(f"--set {setting}: give it as table.key=value, such as build.test_share=0.2")
+            try:
+                value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
+            except tomllib.TOMLDecodeError:
+                value = text.strip()
+            data: dict[str, Any] = {key: value}
+            for table in reversed(tables):
+                data = {table: data}
+            recipe = _merged(recipe, data, f"--set {setting}")
+        return recipe
+
+
+def _merged(config: Any, data: dict[str, Any], where: str) -> Any:
+    """A config with some settings replaced, nested tables merged."""
+    whole: dict[str, Any] = {}
+    for key, value in data.items():
+        old = getattr(config, key, None)
+        if dataclasses.is_dataclass(old) and isinstance(value, dict):
+            value = dataclasses.asdict(_merged(old, value, where))  # type: ignore[arg-type]
+        whole[key] = value
+    kept = {
+        field.name: value
+        for field in dataclasses.fields(config)
+        if (value := getattr(config, field.name)) is not None and field.name not in whole
+    }
+    plain = {
+        name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+        for name, value in kept.items()
+    }
+    without_null = {
+        name: {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+        for name, value in {**plain, **whole}.items()
+    }
+    return from_mapping(type(config), without_null, where)

@@ -1,0 +1,204 @@
+"""One invocation of the command line on one run directory.
+
+A `Session` opens and locks the directory, resolves the recipe, keeps one `Runner` over the stages
+it is asked for, and at the end prints the results as JSON when asked and sets the exit status.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import typer
+
+from assay import models
+from assay.cli import Flags
+from assay.progress import Observer, observer
+from assay.recipe import Recipe
+from assay.runner import Runner, StageResult
+from assay.stages import STAGES, units
+from schemas import shards
+from schemas.errors import AssayError, RunDirError
+from schemas.rundir import RunDir
+from schemas.stage import all_outputs
+
+
+def _resolved(
+    flags: Flags, saved: Path, sources: Mapping[str, Sequence[Path]], start: Recipe | None
+) -> Recipe:
+    """The recipe: a file's, else the run's own, else `start`; then sources and flags."""
+    if flags.recipe is not None:
+        recipe = Recipe.load(flags.recipe)
+    elif saved.exists():
+        recipe = Recipe.load(saved)
+    else:
+        recipe = start or Recipe()
+    given = dataclasses.asdict(recipe.sources)
+    for name, paths in sources.items():
+        # A run may gather several sources, one command after the other.
+        old = () if flags.clean and paths else given[name]
+        given[name] = tuple(dict.fromkeys((*old, *(str(path) for path in paths))))
+    recipe = dataclasses.replace(recipe, sources=type(recipe.sources)(**given))
+    if flags.seed is not None:
+        recipe = dataclasses.replace(
+            recipe, seed=flags.seed, train=dataclasses.replace(recipe.train, seed=flags.seed)
+        )
+    return recipe.override(flags.settings or [])
+
+
+class Session:
+    """Use as a context manager; `results` gathers what the stages did."""
+
+    def __init__(
+        self,
+        flags: Flags,
+        root: Path,
+        create: bool,
+        sources: Mapping[str, Sequence[Path]] | None = None,
+        start: Recipe | None = None,
+    ) -> None:
+        self.flags = flags
+        self.view: Observer = observer(flags.as_json)
+        self.results: list[dict[str, Any]] = []
+        self.failed = False
+        self._stack = ExitStack()
+        self._dry = flags.dry_run
+        if self._dry and create and not (root / "run.json").exists():
+            # A dry run leaves no trace, so a run that is not there yet is planned in a throw-away one.
+            import tempfile
+
+            root = (
+                Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-dry-run-"))) / "run"
+            )
+        self.run = RunDir.open(root, create=create)
+        self.recipe = _resolved(flags, self.run.root / "recipe.toml", sources or {}, start)
+        self.runner = Runner(flags.workers)
+
+    def __enter__(self) -> Session:
+        if not self._dry:
+            self._stack.enter_context(self.run.lock())
+            shards.write_text(self.run.root / "recipe.toml", self.recipe.to_toml())
+            self._stack.enter_context(self.runner)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if kind is None:
+            if self.flags.as_json:
+                print(json.dumps({"run_dir": str(self.run.root), "stages": self.results}, sort_keys=True))
+            if self.failed:
+                raise typer.Exit(1)
+
+    def tell(self, text: str) -> None:
+        """A line for a person, on standard error; nothing under `--json`."""
+        if not self.flags.as_json:
+            print(text, file=sys.stderr, flush=True)
+
+    def stages(self, names: Iterable[str]) -> list[StageResult]:
+        """Run stages one after the other; stop after one that failed in part, since the next would read it.
+
+        Under `--dry-run` a stage is planned and its plan told.
+        """
+        done = []
+        for name in names:
+            result = self._stage(name)
+            if result is None:
+                continue
+            done.append(result)
+            self.results.append(dataclasses.asdict(result))
+            if result.failed:
+                self.failed = True
+                self.tell(f"assay: {name} failed in part; mend that and run the same command again")
+                break
+        return done
+
+    def _stage(self, name: str) -> StageResult | None:
+        stage = STAGES[name]
+        if self._dry:
+            self._plan(name)
+            return None
+        if self.flags.clean:
+            self.run.retire(name, stage.outputs, ())
+        planned = units(stage, self.run, self.recipe, self.flags.limit)
+        return self.runner.run(stage, self.run, self.recipe, planned, self.view)
+
+    def _plan(self, name: str) -> None:
+        stage = STAGES[name]
+        try:
+            planned = units(stage, self.run, self.recipe, self.flags.limit)
+        except RunDirError as error:
+            self.results.append({"stage": name, "planned": None, "why": str(error)})
+            self.tell(f"{name}: cannot be planned yet ({error})")
+            return
+        done = [] if self.flags.clean else [u for u in planned if self.run.is_done(name, stage.outputs, u)]
+        rows = sum(unit.rows for unit in planned) - sum(unit.rows for unit in done)
+        facts = {
+            "stage": name,
+            "planned": len(planned),
+            "done": len(done),
+            "rows": rows,
+            "considers": stage.considers,
+            "writes": sorted({output.table for output in all_outputs(stage.outputs)}),
+            "model_cost_usd": 0.0,
+        }
+        self.results.append(facts)
+        self.tell(
+            f"{name}: {len(planned)} units, {len(done)} done; {rows:,} {stage.considers} to consider; "
+            "no model is called (cost 0)"
+        )
+
+    def train(self) -> None:
+        """Train the run's model."""
+        self._model_stage("train")
+
+    def evaluate(self) -> None:
+        """Evaluate the run's model."""
+        self._model_stage("eval")
+
+    def _model_stage(self, name: str) -> None:
+        if self._dry:
+            rows = sum(
+                part.sidecar.rows for part in self.run.parts("pairs", "train" if name == "train" else "test")
+            )
+            self.results.append({"stage": name, "rows": rows})
+            self.tell(f"{name}: {rows:,} pairs")
+            return
+        if self.flags.clean:
+            target = models.model_dir(self.run)
+            shutil.rmtree(target if name == "train" else target / "eval", ignore_errors=True)
+        work = models.train if name == "train" else models.evaluate
+        try:
+            result = work(self.run, self.recipe, self.view)
+        finally:
+            self.view.closed()
+        self.results.append(dataclasses.asdict(result))
+        self.tell(result.summary())
+
+
+def write_report(run_dir: Path, as_json: bool) -> None:
+    """The `report` command."""
+    run = RunDir.open(run_dir)
+    with run.lock():
+        page = make_report(run)
+    if as_json:
+        print(json.dumps({"run_dir": str(run.root), "report": str(page)}))
+    else:
+        print(page)
+
+
+def make_report(run: RunDir) -> Path:
+    """Write the report of a run directory and return its page."""
+    from assay.report import write_report as write
+
+    if not any(run.parts(table) for table in ("edits", "problems", "trajectories")):
+        raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
+    return write(run)

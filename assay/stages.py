@@ -1,0 +1,246 @@
+"""The stages that make tables: what each reads, writes and depends on.
+
+`STAGES` lists them in the order in which data flows. `units` plans one with its task keys;
+`pipeline` gives the datatrove steps, which any datatrove executor runs as they are:
+
+    LocalPipelineExecutor(pipeline=pipeline(stage, run, recipe, units), tasks=len(units)).run()
+
+Rooms are imported when a stage is planned or run, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.recipe import Recipe
+from schemas.errors import AssayError
+from schemas.ids import digest_files, digest_json, task_key
+from schemas.rundir import RunDir, outputs_of
+from schemas.stage import VERDICTS, Output, Unit
+
+if TYPE_CHECKING:
+    from schemas.steps import UnitStep
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+        name: its command and the name in sidecars.
+        considers: what a row of its accounting is, in the plural.
+        outputs: folders that it writes; the first one's sidecars carry the accounting.
+        code: packages whose source goes into its task keys.
+        libraries: distributions whose version does, since they decide bytes.
+        settings: the parts of the recipe that go into its keys.
+        plan: cut it into units.
+        step: make its datatrove step.
+    """
+
+    name: str
+    considers: str
+    outputs: tuple[Output, ...]
+    code: tuple[str, ...]
+    libraries: tuple[str, ...]
+    settings: Callable[[Recipe], list[Any]]
+    plan: Callable[[RunDir, Recipe, int | None], list[Unit]]
+    step: Callable[[Recipe, Path], UnitStep]
+
+
+def _given(recipe: Recipe, what: str) -> list[Path]:
+    """The paths of a source; an error when the recipe names none."""
+    paths: tuple[str, ...] = getattr(recipe.sources, what)
+    if not paths:
+        raise AssayError(f"no {what} given: name them on the command line or in the recipe's [sources]")
+    return [Path(path) for path in paths]
+
+
+def _mine() -> Any:
+    import miner.steps
+
+    return miner.steps
+
+
+def _commits() -> Any:
+    import labelers.commits.steps
+
+    return labelers.commits.steps
+
+
+def _programs() -> Any:
+    import labelers.programs.steps
+
+    return labelers.programs.steps
+
+
+_MINER = ("miner", "decompose", "schemas")
+_COMMITS = ("labelers.commits", "labelers.prompts", "schemas")
+_PROGRAMS = ("labelers.programs", "sandbox", "decompose", "schemas")
+_GIT = ("pyarrow", "pygit2")
+_TREES = ("pyarrow", "tree-sitter", "tree-sitter-python")
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            name="mine",
+            considers="commits",
+            outputs=outputs_of("edits"),
+            code=_MINER,
+            libraries=_GIT,
+            settings=lambda recipe: [recipe.mine],
+            plan=lambda _, recipe, limit: _mine().plan_mine(recipe.mine, _given(recipe, "repos"), limit),
+            step=lambda recipe, root: _mine().MineEdits(recipe.mine, root, recipe.seed),
+        ),
+        Stage(
+            name="select",
+            considers="edits",
+            outputs=(VERDICTS,),
+            code=_MINER,
+            libraries=_TREES,
+            settings=lambda recipe: [recipe.select],
+            plan=lambda run, _, limit: _mine().plan_select(run, limit),
+            step=lambda recipe, root: _mine().SelectEdits(recipe.select, root, recipe.seed),
+        ),
+        Stage(
+            name="label",
+            considers="edits",
+            outputs=outputs_of("labels"),
+            code=_COMMITS,
+            libraries=("pyarrow",),
+            settings=lambda recipe: [recipe.label],
+            plan=lambda run, recipe, limit: _commits().plan_label(run, recipe.label, limit),
+            step=lambda recipe, root: _commits().LabelEdits(recipe.label, root),
+        ),
+        Stage(
+            name="build",
+            considers="labels",
+            outputs=outputs_of("pairs"),
+            code=_COMMITS,
+            libraries=("pyarrow", "jinja2"),
+            settings=lambda recipe: [recipe.label, recipe.build],
+            plan=lambda run, recipe, limit: _commits().plan_build(run, recipe.label, limit),
+            step=lambda recipe, root: _commits().BuildPairs(recipe.build, recipe.label, root, recipe.seed),
+        ),
+        Stage(
+            name="problems",
+            considers="problems",
+            outputs=outputs_of("problems"),
+            code=_MINER,
+            libraries=("pyarrow",),
+            settings=lambda recipe: [recipe.importing],
+            plan=lambda _, recipe, limit: _mine().plan_problems(
+                recipe.importing, _given(recipe, "problems"), limit
+            ),
+            step=lambda recipe, root: _mine().ImportProblems(recipe.importing, root, recipe.seed),
+        ),
+        Stage(
+            name="decompose",
+            considers="problems",
+            outputs=outputs_of("programs"),
+            code=_PROGRAMS,
+            libraries=_TREES,
+            settings=lambda recipe: [recipe.decompose],
+            plan=lambda run, _, limit: _programs().plan_decompose(run, limit),
+            step=lambda recipe, root: _programs().DecomposeProblems(recipe.decompose, root, recipe.seed),
+        ),
+        Stage(
+            name="tests",
+            considers="programs",
+            outputs=outputs_of("tests"),
+            code=_PROGRAMS,
+            libraries=_TREES,
+            settings=lambda recipe: [recipe.tests],
+            plan=lambda run, _, limit: _programs().plan_tests(run, limit),
+            step=lambda recipe, root: _programs().HarvestTests(recipe.tests, root, recipe.seed),
+        ),
+        Stage(
+            name="sample",
+            considers="programs",
+            outputs=outputs_of("candidates"),
+            code=_PROGRAMS,
+            libraries=_TREES,
+            settings=lambda recipe: [recipe.sample],
+            plan=lambda run, _, limit: _programs().plan_sample(run, limit),
+            step=lambda recipe, root: _programs().SampleCandidates(recipe.sample, root, recipe.seed),
+        ),
+        Stage(
+            name="verify",
+            considers="candidates",
+            outputs=outputs_of("steps"),
+            code=_PROGRAMS,
+            libraries=_TREES,
+            settings=lambda recipe: [recipe.verify],
+            plan=lambda run, _, limit: _programs().plan_verify(run, limit),
+            step=lambda recipe, root: _programs().VerifyCandidates(recipe.verify, root, recipe.seed),
+        ),
+        Stage(
+            name="trajectories",
+            considers="trajectories",
+            outputs=outputs_of("trajectories"),
+            code=_MINER,
+            libraries=("pyarrow",),
+            settings=lambda recipe: [recipe.importing],
+            plan=lambda _, recipe, limit: _mine().plan_trajectories(
+                recipe.importing, _given(recipe, "trajectories"), limit
+            ),
+            step=lambda recipe, root: _mine().ImportTrajectories(recipe.importing, root, recipe.seed),
+        ),
+    )
+}
+
+
+@functools.cache
+def code_digest(packages: tuple[str, ...], libraries: tuple[str, ...]) -> str:
+    """A digest of packages' source and data files and of libraries' versions."""
+    files: list[Path] = []
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise ModuleNotFoundError(package)
+        for root in spec.submodule_search_locations:
+            files += [
+                path for path in Path(root).rglob("*") if path.is_file() and "__pycache__" not in path.parts
+            ]
+    versions = {name: importlib.metadata.version(name) for name in libraries}
+    return digest_json({"source": digest_files(files), "libraries": versions})
+
+
+def units(stage: Stage, run: RunDir, recipe: Recipe, limit: int | None) -> list[Unit]:
+    """Plan a stage: its units with their keys.
+
+    Raises:
+        AssayError: what it reads is missing or cannot be used.
+    """
+    config = [dataclasses.asdict(settings) for settings in stage.settings(recipe)]
+    code = code_digest(stage.code, stage.libraries)
+    planned = stage.plan(run, recipe, limit)
+    return [
+        dataclasses.replace(
+            unit,
+            key=task_key(
+                stage.name,
+                {"config": config, "seed": recipe.seed, "unit": unit.name, "rows": unit.rows},
+                code,
+                unit.inputs,
+            ),
+        )
+        for unit in planned
+    ]
+
+
+def pipeline(stage: Stage, run: RunDir, recipe: Recipe, planned: list[Unit]) -> list[Any]:
+    """The stage as datatrove steps, for any datatrove executor."""
+    from schemas.steps import ShardWriter, UnitReader
+
+    return [
+        UnitReader(run.root, stage.name, stage.outputs, planned),
+        stage.step(recipe, run.root),
+        ShardWriter(run.root, stage.name, stage.outputs),
+    ]

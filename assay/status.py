@@ -1,0 +1,93 @@
+"""`assay status`: how far each stage of a run is, from its plans and sidecars. Reads only."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from assay.models import MODEL
+from assay.stages import STAGES, Stage
+from schemas import shards
+from schemas.errors import ShardError
+from schemas.rundir import RunDir
+
+
+def stage_status(run: RunDir, stage: Stage) -> dict[str, Any] | None:
+    """Units planned, done and failed, and the accounting of the done ones; None when it never ran."""
+    plan = run.read_plan(stage.name)
+    if plan is None:
+        return None
+    done, rows_in, kept, seconds = 0, 0, 0, 0.0
+    drops: Counter[str] = Counter()
+    for unit in plan["units"]:
+        try:
+            sidecar = shards.read_sidecar(run.part_path(stage.name, stage.outputs[0], unit["name"]))
+        except ShardError:
+            continue
+        if sidecar.key != unit["key"] or sidecar.accounting is None:
+            continue
+        done += 1
+        rows_in += sidecar.accounting.rows_in
+        kept += sidecar.accounting.kept
+        drops.update(sidecar.accounting.drops)
+        seconds += sidecar.seconds or 0.0
+    return {
+        "stage": stage.name,
+        "considers": stage.considers,
+        "units": len(plan["units"]),
+        "done": done,
+        "failed": plan["failed"],
+        "rows_in": rows_in,
+        "kept": kept,
+        "drops": dict(sorted(drops.items())),
+        "seconds": round(seconds, 3),
+    }
+
+
+def collect(run: RunDir) -> dict[str, Any]:
+    """The state of a run as plain values."""
+    stages = [found for stage in STAGES.values() if (found := stage_status(run, stage))]
+    model = run.root / "models" / MODEL
+    return {
+        "run_dir": str(run.root),
+        "stages": stages,
+        "model": (model / "run.json").exists(),
+        "evaluated": (model / "eval" / "run.json").exists(),
+        "report": (run.root / "report" / "index.html").exists(),
+    }
+
+
+def show(run_dir: Path, as_json: bool) -> None:
+    """Print the state of a run."""
+    facts = collect(RunDir.open(run_dir))
+    if as_json:
+        print(json.dumps(facts, sort_keys=True))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(f"run {facts['run_dir']}"), title_justify="left")
+    for name, justify in (("stage", "left"), ("units", "right"), ("in", "right"), ("kept", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("dropped", overflow="fold")
+    table.add_column("cpu s", justify="right")
+    for stage in facts["stages"]:
+        worst = sorted(stage["drops"].items(), key=lambda item: (-item[1], item[0]))
+        state = f"{stage['done']}/{stage['units']}" + (
+            f" ({len(stage['failed'])} failed)" if stage["failed"] else ""
+        )
+        table.add_row(
+            stage["stage"],
+            state,
+            f"{stage['rows_in']:,} {stage['considers']}",
+            f"{stage['kept']:,}",
+            Text(", ".join(f"{reason} {count:,}" for reason, count in worst[:5])),
+            f"{stage['seconds']:.1f}",
+        )
+    console = Console()
+    console.print(table)
+    for what in ("model", "evaluated", "report"):
+        console.print(f"{what}: {'yes' if facts[what] else 'no'}")

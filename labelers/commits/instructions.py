@@ -1,0 +1,87 @@
+"""An instruction that either version of a file could answer, from a template.
+
+Only what both versions share goes in: path, language, names that both define, modules that both
+import, a docstring that both have. It can therefore not hint at the change, nor favour a side.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from labelers import prompts
+from schemas.ids import rng
+
+STYLES = ("ticket", "question", "search", "assignment", "plain")
+MOST_NAMES = 6
+MOST_MODULES = 4
+
+_DEFINED = re.compile(
+    r"^[^\S\n]{0,4}(?:(?:export|default|pub|public|private|protected|internal|static|final|abstract|sealed|async|partial)\s+){0,5}"
+    r"(?:def|class|function|func|fn|struct|interface|enum|trait|module|namespace|type)\s+(?:self\.)?"
+    r"([A-Za-z_$][\w$]*)",
+    re.MULTILINE,
+)
+_C_FUNCTION = re.compile(
+    r"^[A-Za-z_][\w \t*&:<>,]{0,80}?[ \t*&]([A-Za-z_]\w*)\([^;{}]{0,400}\)\s*\{", re.MULTILINE
+)
+_IMPORTED = re.compile(
+    r"""^[^\S\n]*(?:from[^\S\n]+([\w.]+)[^\S\n]+import\b|import[^\S\n]+(?:static[^\S\n]+)?([\w.]+)|using[^\S\n]+([\w.]+);"""
+    r"""|\#[^\S\n]*include[^\S\n]*[<"]([\w./+-]+)[>"]|use[^\S\n]+([\w:\\]+)|require(?:_relative)?[^\S\n]+["']([\w./-]+)["'])"""
+    r"""|(?:\brequire\(|\bfrom[^\S\n]+)["']([@\w./-]+)["']""",
+    re.MULTILINE,
+)
+_SCANNED = 200_000
+"""Characters of a file that are searched for names; a whole request needs no more."""
+
+
+def defined_names(code: str, language: str) -> list[str]:
+    """Names that a file defines, in order of first appearance."""
+    text = code[:_SCANNED]
+    found = [(match.start(), match.group(1)) for match in _DEFINED.finditer(text)]
+    if language in ("C", "C++", "Java", "C#"):
+        found += [(match.start(), match.group(1)) for match in _C_FUNCTION.finditer(text)]
+    keywords = {"if", "for", "while", "switch", "return", "else", "catch", "sizeof"}
+    return list(dict.fromkeys(name for _, name in sorted(found) if name not in keywords))
+
+
+def imported_modules(code: str) -> list[str]:
+    """Modules or headers that a file imports, in order of first appearance."""
+    found = (
+        next(group for group in match.groups() if group) for match in _IMPORTED.finditer(code[:_SCANNED])
+    )
+    return list(dict.fromkeys(found))
+
+
+def _docstring(code: str) -> str:
+    """First line of a Python module's docstring; empty when it has none or does not parse."""
+    if len(code) > _SCANNED:
+        return ""
+    try:
+        text = ast.get_docstring(ast.parse(code)) or ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return text.partition("\n")[0]
+
+
+def instruction(edit: Mapping[str, Any], seed: int) -> str:
+    """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit)."""
+    old, new, language = edit["old_contents"], edit["new_contents"], edit["language"]
+    in_new, imported_new = set(defined_names(new, language)), set(imported_modules(new))
+    names = [name for name in defined_names(old, language) if name in in_new][:MOST_NAMES]
+    modules = [name for name in imported_modules(old) if name in imported_new][:MOST_MODULES]
+    summary = ""
+    if language == "Python" and (summary := _docstring(old)) != _docstring(new):
+        summary = ""
+    return prompts.render(
+        "instruction",
+        style=rng(seed, "instruction style", edit["id"]).choice(STYLES),
+        path=prompts.one_line(edit["path"]),
+        project=prompts.one_line(edit["repo"].rpartition("/")[2]),
+        language=language,
+        names=names,
+        modules=modules,
+        summary=prompts.one_line(summary).replace('"', "'"),
+    )

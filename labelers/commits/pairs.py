@@ -1,0 +1,99 @@
+"""Edits to labels, and labelled edits to preference pairs: the plain functions under the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from labelers import prompts
+from labelers.commits import classifier
+from labelers.commits.config import BuildConfig, LabelConfig
+from labelers.commits.criteria import Criterion
+from labelers.commits.instructions import instruction
+from labelers.commits.system_prompts import system_prompt
+from schemas.ids import content_id, split_of
+from schemas.records import CriterionScore, Label, PairEvidence, PreferencePair
+from schemas.stage import Drop, Keep, Outcome
+
+
+def label(edit: Mapping[str, Any], criteria: Sequence[Criterion], config: LabelConfig) -> Label:
+    """The built-in classifier's label of an edit."""
+    scored = classifier.classify(edit, criteria)
+    best = max(criteria, key=lambda criterion: scored.scores[criterion.code]).code
+    supported = scored.scores[best] >= config.min_score
+    return Label(
+        id=edit["id"],
+        labeler=classifier.VERSION,
+        method="rule",
+        criterion=best if supported else None,
+        confidence=scored.scores[best] if supported else 0.0,
+        single_intent=scored.single_intent,
+        scores=[CriterionScore(criterion=code, score=score) for code, score in scored.scores.items()],
+        terms=scored.terms[best] if supported else [],
+    )
+
+
+def _refusal(
+    edit: Mapping[str, Any], given: Mapping[str, Any], config: BuildConfig
+) -> tuple[str, str] | None:
+    if given["criterion"] is None:
+        return "no_criterion", "no criterion is supported"
+    if edit["reverted_by"] is not None:
+        return "reverted", f"reverted by {edit['reverted_by']}"
+    if given["confidence"] < config.min_confidence:
+        return "low_confidence", f"{given['criterion']} at {given['confidence']:.2f}"
+    if given["single_intent"] < config.min_single_intent:
+        return "several_purposes", f"single intent at {given['single_intent']:.2f}"
+    return None
+
+
+def pair(
+    edit: Mapping[str, Any],
+    given: Mapping[str, Any],
+    criteria: Sequence[Criterion],
+    config: BuildConfig,
+    seed: int,
+) -> Outcome:
+    """A preference pair from an edit and its label (rows of `edits` and `labels`), or why there is none."""
+    if refused := _refusal(edit, given, config):
+        return Drop(edit["id"], *refused)
+    own = next(criterion for criterion in criteria if criterion.code == given["criterion"])
+    idx = content_id("pair", edit["id"], own.code)
+    kind, system = system_prompt(config, criteria, own, seed, idx)
+    group = {
+        "repo": edit["repo"],
+        "file": f"{edit['repo']}\n{edit['path']}",
+        "commit": f"{edit['repo']}\n{edit['commit']}",
+    }[config.split_by]
+    evidence = PairEvidence(
+        edit_id=edit["id"],
+        labeler=given["labeler"],
+        method=given["method"],
+        confidence=given["confidence"],
+        single_intent=given["single_intent"],
+        scores=[CriterionScore(**score) for score in given["scores"]],
+        terms=given["terms"],
+        subject=edit["subject"],
+        instruction_by=prompts.version("instruction"),
+        system_kind=kind,
+    )
+    return Keep(
+        (
+            PreferencePair(
+                system=system,
+                input=instruction(edit, seed),
+                chosen=edit["new_contents"],
+                rejected=edit["old_contents"],
+                language=edit["language"],
+                aspect=own.name,
+                source=config.source,
+                idx=idx,
+                repo=edit["repo"],
+                commit=edit["commit"],
+                path=edit["path"],
+                license=edit["license"],
+                evidence=evidence,
+                split=split_of(seed, group, config.test_share),
+            ),
+        )
+    )

@@ -1,0 +1,84 @@
+"""The `label` and `build` stages as datatrove steps, and how they are cut into units."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelers.commits import criteria, pairs
+from labelers.commits.config import BuildConfig, LabelConfig
+from schemas import shards
+from schemas.errors import ShardError
+from schemas.ids import digest_json
+from schemas.records import Edit, Label, Verdict
+from schemas.rundir import RunDir
+from schemas.stage import Keep, Outcome, Unit
+from schemas.steps import UnitStep
+
+
+def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
+    """The criteria are an input too: a changed file gives other keys."""
+    found = criteria.load(criteria_file)
+    digest = digest_json([dataclasses.asdict(one) for one in found])
+    return [dataclasses.replace(unit, inputs={**unit.inputs, "criteria": digest}) for unit in units]
+
+
+def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
+    """One unit a part of `edits`; it considers the edits that `select` kept."""
+    units, left = [], limit
+    for unit in run.units_per_part("edits", ("verdicts/select",)):
+        counted = shards.read_sidecar(run.root / unit.payload["verdicts/select"]).accounting
+        if counted is None:
+            raise ShardError(
+                f"{run.root}: verdicts of select lack their accounting; run select again with --clean"
+            )
+        rows = counted.kept if left is None else min(left, counted.kept)
+        left = None if left is None else left - rows
+        units.append(dataclasses.replace(unit, rows=rows, payload={**unit.payload, "limit": rows}))
+    return _with_criteria(units, config.criteria_file)
+
+
+def plan_build(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
+    """One unit a part of `labels`, with the edits that it labels."""
+    return _with_criteria(run.units_per_part("labels", ("edits",), limit), config.criteria_file)
+
+
+class LabelEdits(UnitStep):
+    """Give every selected edit a label."""
+
+    name = "label"
+
+    def __init__(self, config: LabelConfig, run_dir: Path) -> None:
+        super().__init__()
+        self.config, self.run_dir = config, run_dir
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield a `Label` for each edit that `select` kept."""
+        verdicts = shards.iter_rows(self.run_dir / unit.payload["verdicts/select"], Verdict, ["id", "keep"])
+        kept = {row["id"] for row in verdicts if row["keep"]}
+        found = criteria.load(self.config.criteria_file)
+        edits = shards.iter_rows(self.run_dir / unit.payload["edits"], Edit)
+        selected = (edit for edit in edits if edit["id"] in kept)
+        for edit in itertools.islice(selected, unit.payload["limit"]):
+            yield Keep((pairs.label(edit, found, self.config),))
+
+
+class BuildPairs(UnitStep):
+    """Turn labelled edits into preference pairs."""
+
+    name = "build"
+
+    def __init__(self, config: BuildConfig, labels: LabelConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.labels, self.run_dir, self.seed = config, labels, run_dir, seed
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield a pair, or why there is none, for each label."""
+        labels = shards.iter_rows(self.run_dir / unit.payload["labels"], Label)
+        given = {row["id"]: row for row in itertools.islice(labels, unit.payload["limit"])}
+        found = criteria.load(self.labels.criteria_file)
+        for edit in shards.iter_rows(self.run_dir / unit.payload["edits"], Edit):
+            if (row := given.get(edit["id"])) is not None:
+                yield pairs.pair(edit, row, found, self.config, self.seed)

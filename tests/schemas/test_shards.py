@@ -1,0 +1,140 @@
+"""Shards: whole or absent, the same bytes for the same rows, readable by everybody."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import datasets
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from schemas import shards
+from schemas.declare import schema_of
+from schemas.errors import RowError, ShardError
+from schemas.records import TABLES, Verdict
+
+
+def verdict(n: int, **change: Any) -> dict[str, Any]:
+    return {"id": f"{n:03}", "stage": "mine", "keep": False, "reason": "merge", "detail": None, **change}
+
+
+def sidecar(path: Path, **change: Any) -> shards.Sidecar:
+    rows, size, digest = shards.write_shard(path, Verdict, [verdict(1)])
+    facts: dict[str, Any] = {
+        "table": "verdicts",
+        "split": None,
+        "stage": "mine",
+        "unit": "u",
+        "key": "k",
+        "rows": rows,
+        "bytes": size,
+        "sha256": digest,
+        "schema": shards.schema_digest(Verdict),
+        "accounting": shards.Accounting(1, 0, {"merge": 1}),
+        "seconds": 0.1,
+    }
+    return shards.Sidecar(**{**facts, **change})
+
+
+def test_order_of_rows_does_not_change_the_bytes(tmp_path: Path) -> None:
+    rows = [verdict(n) for n in range(50)]
+    shards.write_shard(tmp_path / "a.parquet", Verdict, rows)
+    shards.write_shard(tmp_path / "b.parquet", Verdict, reversed(rows))
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_bad_row_leaves_the_old_shard_and_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(1)])
+    before = path.read_bytes()
+    with pytest.raises(RowError, match=r"Verdict row 1\.keep: expected bool"):
+        shards.write_shard(path, Verdict, [verdict(1), verdict(2, keep="no")])
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+def test_none_first_and_values_later_keep_the_declared_type(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(1, detail=None), verdict(2, detail="late")])
+    assert [row["detail"] for row in shards.iter_rows(path, Verdict)] == [None, "late"]
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_empty_shard_is_valid_for_pyarrow_polars_and_datasets(table: str, tmp_path: Path) -> None:
+    path = tmp_path / "part-x.parquet"
+    shards.write_shard(path, TABLES[table], [])
+    assert pq.read_schema(path).equals(schema_of(TABLES[table]))
+    assert pl.read_parquet(path).shape == (0, len(schema_of(TABLES[table])))
+    # Without streaming, datasets refuses any split of no rows at all, whatever wrote it.
+    loaded = datasets.load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+    assert list(loaded) == []
+    assert list(loaded.features) == schema_of(TABLES[table]).names
+
+
+def test_empty_shard_beside_a_full_one_loads_with_datasets(tmp_path: Path) -> None:
+    shards.write_shard(tmp_path / "part-a.parquet", Verdict, [])
+    shards.write_shard(tmp_path / "part-b.parquet", Verdict, [verdict(1), verdict(2)])
+    files = [str(tmp_path / f"part-{name}.parquet") for name in "ab"]
+    loaded = datasets.load_dataset(
+        "parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert loaded["id"][:] == ["001", "002"]
+
+
+def test_large_rows_are_cut_into_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "ROW_GROUP_BYTES", 100_000)
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(n, detail="x" * 10_000) for n in range(40)])
+    groups = pq.ParquetFile(path).metadata
+    assert groups.num_row_groups >= 4
+    assert groups.num_rows == 40
+
+
+def test_sidecar_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "part-u.parquet"
+    written = sidecar(path)
+    shards.write_sidecar(path, written)
+    assert shards.read_sidecar(path) == written
+    assert shards.is_whole(path, written)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": 1}', '{"format": 99}'])
+def test_damaged_sidecar_is_an_error_that_names_it(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "part-u.parquet"
+    shards.sidecar_path(path).write_text(text)
+    with pytest.raises(ShardError, match=r"part-u\.json"):
+        shards.read_sidecar(path)
+
+
+def test_changed_byte_in_a_shard_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "part-u.parquet"
+    facts = sidecar(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    assert not shards.is_whole(path, facts)
+
+
+def test_shard_of_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(1)])
+    with pytest.raises(ShardError, match="columns are not those of a edits shard"):
+        shards.read_shard(path, TABLES["edits"])
+
+
+def test_truncated_shard_is_an_error_not_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(1)])
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ShardError, match="cannot be read as Parquet"):
+        shards.read_shard(path, Verdict)
+
+
+def test_sidecar_is_json_a_person_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "part-u.parquet"
+    shards.write_sidecar(path, sidecar(path))
+    assert json.loads((tmp_path / "part-u.json").read_text())["accounting"]["drops"] == {"merge": 1}
