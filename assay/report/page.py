@@ -102,10 +102,11 @@ def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _bin_label(one: dict[str, int]) -> str:
-    low, high = svg.compact(one["lo"]), svg.compact(one["hi"])
     if one["lo"] == one["hi"]:
-        return low
-    return f"{low}–{high}" if one["hi"] < 100 else f"{low}+"
+        return str(one["lo"])
+    if one["hi"] < 1000:
+        return f"{one['lo']}–{one['hi']}"
+    return f"{svg.compact(one['lo'])}–{svg.compact(one['hi'])}"
 
 
 def _doubling(
@@ -167,8 +168,8 @@ def _headline(facts: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         note = f"{counts[detail]:,} {detail}" if detail and detail in counts else ""
         if key == "pairs" and "pairs" in facts:
-            splits = facts["pairs"]["splits"]
-            note = " · ".join(f"{one['rows']:,} {split}" for split, one in splits.items())
+            splits = sorted(facts["pairs"]["splits"].items(), reverse=True)
+            note = " · ".join(f"{one['rows']:,}\N{NO-BREAK SPACE}{split}" for split, one in splits)
         if key == "step_labels":
             note = f"{counts.get('steps', 0):,} candidates verified"
         found.append({"label": label, "value": f"{counts[key]:,}", "note": note, "best": False})
@@ -282,7 +283,11 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        num=svg.figure, duration=duration, interval=_interval, pct=lambda value: f"{value:.1%}"
+        num=svg.figure,
+        duration=duration,
+        interval=_interval,
+        pct=lambda value: "–" if value is None else f"{value:.1%}",
+        fixed=lambda value: "–" if value is None else f"{value:,.3f}",
     )
     environment.globals.update(
         percent=percent, share_bar=svg.share_bar, legend=svg.legend, patterns=svg.PATTERNS

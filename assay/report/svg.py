@@ -12,6 +12,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from assay.report.plain import clip
+
 WIDTH = 360
 _LEFT, _RIGHT, _TOP, _FOOT = 46, 8, 12, 30
 _CHAR = 6.0  # mean advance of an 11-unit label, for deciding what fits
@@ -41,17 +43,19 @@ def compact(value: float) -> str:
     """A number for an axis: 950, 1.2k, 34k, 5.6M."""
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            scaled = value / size
-            return (f"{scaled:.0f}" if abs(scaled) >= 10 or scaled == int(scaled) else f"{scaled:.1f}") + sign
+            return f"{value / size:.{0 if abs(value) >= 10 * size else 1}f}".removesuffix(".0") + sign
+    if value and abs(value) < 0.001:
+        digits, _, exponent = f"{value:.1e}".partition("e")
+        return f"{digits.removesuffix('.0')}e{int(exponent)}"
     return figure(value, 3)
 
 
 def _ceiling(value: float) -> float:
-    """The smallest of 1, 2, 4, 5, 10 times a power of ten that is not below `value`."""
+    """The smallest of 1, 2, 3, 4, 6, 8, 10 times a power of ten that is not below `value`."""
     if value <= 0:
         return 1
     size = 10.0 ** math.floor(math.log10(value))
-    return next((size * step for step in (1, 2, 4, 5, 10) if size * step >= value), size * 10)
+    return next((size * step for step in (1, 2, 3, 4, 6, 8, 10) if size * step >= value), size * 10)
 
 
 def _n(value: float) -> str:
@@ -151,11 +155,11 @@ class Charts:
         body = [
             _line(_LEFT, floor, WIDTH - _RIGHT, floor, "axis"),
             _line(_LEFT, _TOP, WIDTH - _RIGHT, _TOP, "grid"),
-            _text(_LEFT - 5, _TOP + 4, figure(high, 3), "end"),
+            _text(_LEFT - 5, _TOP + 4, compact(high), "end"),
             Markup('<polyline class="curve" points="{}"/>').format(path),
         ]
         if spread:
-            body.append(_text(_LEFT - 5, floor + 4, figure(low, 3), "end"))
+            body.append(_text(_LEFT - 5, floor + 4, compact(low), "end"))
         x, y = place(steps[-1], values[-1])
         body.append(Markup('<circle class="dot" cx="{}" cy="{}" r="3"/>').format(_n(x), _n(y)))
         body.append(_text(_LEFT, floor + 14, f"step {figure(first)}", "start"))
@@ -166,7 +170,7 @@ class Charts:
 
     def whiskers(self, title: str, rows: Sequence[dict[str, Any]]) -> Markup:
         """Accuracies as dots with their 95 % intervals; `hollow` rows (baselines) are drawn open."""
-        step, left, right = 22.0, 118.0, 46.0
+        step, left, right = 22.0, 142.0, 48.0
         ends = [value for row in rows for value in (row["accuracy"], *(row["ci95"] or ()))]
         low = min(0.5, math.floor(min(ends, default=0.5) * 10) / 10)
         floor = _TOP + step * len(rows) + 4
@@ -179,12 +183,11 @@ class Charts:
         for tick in ticks:
             body.append(_line(place(tick), _TOP - 4, place(tick), floor, "grid"))
             body.append(_text(place(tick), floor + 14, f"{tick:.0%}"))
-        if low < 0.5:
-            body.append(_line(place(0.5), _TOP - 4, place(0.5), floor, "chance"))
+        body.append(_line(place(0.5), _TOP - 4, place(0.5), floor, "chance"))
         said = []
         for at, row in enumerate(rows):
             y = _TOP + step * at + step / 2
-            label = row["name"] if len(row["name"]) <= 19 else row["name"][:18] + "…"
+            label = clip(row["name"], 20)
             body.append(
                 _text(left - 10, y + 4, label, "end", "label strong" if row.get("strong") else "label")
             )
@@ -200,8 +203,7 @@ class Charts:
             )
             body.append(_text(WIDTH - 2, y + 4, f"{row['accuracy']:.1%}", "end", "label"))
             said.append(f"{row['name']} {row['accuracy']:.1%}")
-        desc = "; ".join(said[:12]) + ("; the 50 % line is chance" if low < 0.5 else "")
-        return self._svg(title, desc, floor + 20, body)
+        return self._svg(title, "; ".join(said), floor + 20, body)
 
     def stacks(self, title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]) -> Markup:
         """Horizontal bars cut into up to three named kinds, each row scaled to the largest row."""
