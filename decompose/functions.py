@@ -1,0 +1,26 @@
+"""The functions of a program: its steps.
+
+In: source text. Out: one `FunctionSpan` a step, in order of position; byte spans index the text as
+UTF-8 and include decorators and comments of the body. Which definitions are steps is told in the
+module of the language (`decompose.python`). Wrong: `SourceError`, one line for a dropped row.
+"""
+
+from __future__ import annotations
+
+from decompose.source import read
+from schemas.records import FunctionSpan
+
+
+def functions(code: str, language: str = "Python") -> list[FunctionSpan]:
+    """The steps of a program, in order of position.
+
+    Raises:
+        SourceError: the text is not a program of that language, is too large or nested too deeply.
+        AssayError: programs of that language cannot be taken apart.
+    """
+    return [definition.span for definition in read(code, language).steps]
+
+
+def source_of(code: str, span: FunctionSpan) -> str:
+    """The text of a function: the bytes of its span."""
+    return code.encode()[span.start_byte : span.end_byte].decode()
