@@ -22,9 +22,10 @@ PRIOR = -2.0
 SUBJECT_STRONG, SUBJECT_WEAK = 2.6, 1.0
 BODY_STRONG, BODY_WEAK = 0.9, 0.3
 LINES = 0.5
-AGAINST = -1.5
+AGAINST = -2.5
 COMMENTS_ONLY = 3.5
 FEATURE = -1.6
+TESTS = -3.0
 MOST = 3
 """At most this many terms of one kind are counted, so that a long message cannot outvote its subject."""
 
@@ -32,6 +33,9 @@ _COMMENT = re.compile(r"\s*(#|//|/\*|\*/|\*(\s|$)|<!--|\"\"\"|''')")
 _FEATURE = re.compile(
     r"^(\[?\w+\]?:\s*)?(add(s|ed)?|implement(s|ed)?|introduce[sd]?|new|support|create[sd]?|feature|feat|initial|first|experiment(al)?)\b",
     re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"(^|/)(tests?|testing|specs?|examples?|benchmarks?|docs?)(/|$)|(^|[/_])test_|[_.-](test|spec)s?\.\w+$|Tests?\.\w+$"
 )
 _AND = re.compile(r"[,;&+]|\band\b|\balso\b|\bplus\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*([-*•]|\d+[.)])\s+\S", re.MULTILINE)
@@ -92,6 +96,8 @@ def classify(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Scored:
     told = [line for line in (*removed, *added) if line.strip()]
     comments_only = bool(told) and all(_COMMENT.match(line) for line in told)
     feature = bool(_FEATURE.match(subject)) and edit["lines_added"] > 2 * edit["lines_removed"]
+    # Tests, examples and docs are about the code, so their edits do not improve it under a criterion.
+    beside = bool(_TESTS.search(edit["path"]))
     old_text, new_text = "\n".join(removed[:400]), "\n".join(added[:400])
     scores, terms = {}, {}
     for criterion in criteria:
@@ -114,6 +120,8 @@ def classify(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Scored:
             evidence += COMMENTS_ONLY if criterion.code == "RM" else -COMMENTS_ONLY
         if feature:
             evidence += FEATURE
+        if beside:
+            evidence += TESTS
         scores[criterion.code] = round(_sigmoid(evidence), 4)
         terms[criterion.code] = list(dict.fromkeys(spoke))
     ranked = sorted(scores.values(), reverse=True)
