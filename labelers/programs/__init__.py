@@ -1,0 +1,1 @@
+"""From problems to step labels: decomposed programs, function tests, candidates, labels by execution."""
