@@ -8,18 +8,15 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from sandbox import codec
+from sandbox import codec, farside
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
 from sandbox.job import Limits, Status
 from sandbox.memory import measure
@@ -33,17 +30,11 @@ _CHUNK = 1 << 16
 # What the interpreter itself and the processes' shared pages may add to the tree's resident memory.
 _MEMORY_SLACK_KB = 48 << 10
 
-_BOOT = (
-    "import sys;m=type(sys)('sandbox');m.__path__=[sys.argv[1]];sys.modules['sandbox']=m;"
-    "from sandbox.inside.launch import main;main(sys.argv[2:])"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What to start: `config` goes to the launcher as is, `stdin` becomes the program's file 0."""
 
-    executable: str
     config: dict[str, Any]
     stdin: bytes
     limits: Limits
@@ -111,7 +102,7 @@ class Tree:
         ours: dict[str, int] = {}
         theirs: list[int] = []
         try:
-            payload = _memory_file(codec.encode(launch.config))
+            payload = _memory_file(farside.bundle() + codec.encode(launch.config))
             theirs.append(payload)
             stdin = _memory_file(launch.stdin)
             theirs.append(stdin)
@@ -131,12 +122,7 @@ class Tree:
                 given.append(theirs[-1])
             seed = "random" if launch.hash_seed is None else str(launch.hash_seed)
             self.process = subprocess.Popen(
-                [
-                    launch.executable,
-                    *("-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT),
-                    str(Path(__file__).parent),
-                    *map(str, given),
-                ],
+                farside.command(given),
                 env={"PYTHONHASHSEED": seed},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
@@ -368,13 +354,3 @@ def attend(trees: list[Tree], on_frame: OnFrame, on_turn: Callable[[], None]) ->
         for number, _ in poll.poll(wait * 1000 + 1):
             owner[number].attend(number, on_frame)
         on_turn()
-
-
-def default_executable() -> str:
-    """The interpreter itself, not a virtual environment's link to it."""
-    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
-
-
-with contextlib.suppress(OSError):
-    # Makes the byte code of the far side exist, so that a launcher need not compile it each time.
-    import sandbox.inside.launch  # noqa: F401

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from sandbox import codec, doctor
+from sandbox import codec, doctor, farside
 from sandbox.job import Job, Layer, Result, SandboxError, SandboxUnavailable
-from sandbox.process import Launch, default_executable
+from sandbox.process import Launch
 from sandbox.verdict import run_alone, run_split
 
 Backend = Literal["auto", "namespaces", "plain"]
@@ -147,9 +147,9 @@ def _launch(job: Job, backend: str, packages: list[str], role: str, own: list[st
         "packages": packages,
         "stdlib": _stdlib(),
         "work": work,
+        "requests": job.kind == "split",
     }
     return Launch(
-        executable=default_executable(),
         config=config,
         stdin=job.stdin.encode("utf-8", "surrogatepass") if role == "script" else b"",
         limits=job.limits,
@@ -173,7 +173,7 @@ def _base_vars() -> dict[str, str]:
 @functools.cache
 def _python_paths() -> tuple[str, ...]:
     """The files and folders of the host that an interpreter needs, none inside another."""
-    executable = default_executable()
+    executable = farside.executable()
     wanted = [executable, *_stdlib()]
     for prefix in {sys.base_prefix, sys.base_exec_prefix}:
         if prefix not in _SYSTEM_PREFIXES:

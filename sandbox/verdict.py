@@ -255,7 +255,7 @@ class _Relay:
         self.first: Tree | None = None
 
     def on_frame(self, tree: Tree, kind: bytes, payload: bytes) -> None:
-        if self.first is not None:
+        if self.first is not None or tree.stopped_at:
             return
         if tree is self.test:
             if kind == harness.QUERY and self.of_candidate.ready and not self.asked:

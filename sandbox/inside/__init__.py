@@ -1,5 +1,5 @@
 """Code that runs on the far side: the launcher, PID 1, and the harness around the program.
 
-It is loaded by a bare interpreter (no site, empty environment), so it imports the standard library and
-`sandbox.codec` only. The supervisor imports it too, for its constants; importing has no effect.
+It is loaded by a bare interpreter (no site, empty environment), so it imports the standard library, and
+of ours only what `farside` packs. The supervisor imports it too, for constants; importing has no effect.
 """

@@ -60,6 +60,14 @@ class Channel:
         except OSError:
             _exit(EXIT_CHANNEL_LOST)
 
+    def ask(self, query: bytes) -> bytes:
+        """Send a query, return the answer; a supervisor that has no answer any more ends this process."""
+        self.send(QUERY, query)
+        frame = self.receive()
+        if frame is None:
+            _exit(1)
+        return frame[1]
+
     def receive(self) -> tuple[bytes, bytes] | None:
         """Return the next frame of the supervisor, or None when it has closed the channel."""
         head = self._exactly(frames.HEAD_BYTES)
@@ -265,7 +273,7 @@ def _script(config: dict[str, Any], channel: Channel, work: str) -> int:
         code = compile(config["files"][name], module.__file__, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         fail(channel, "compile", error)
-        sys.excepthook(type(error), error, None)
+        sys.excepthook(type(error), error.with_traceback(None), None)
         return 1
     try:
         exec(code, module.__dict__)
@@ -278,8 +286,9 @@ def _script(config: dict[str, Any], channel: Channel, work: str) -> int:
         return 1
     except BaseException as error:
         fail(channel, "load", error)
-        traceback = error.__traceback__
-        sys.excepthook(type(error), error, traceback and traceback.tb_next)
+        # Without the frame of this module.
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 

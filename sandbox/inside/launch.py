@@ -2,7 +2,7 @@
 
     supervisor -> launcher (makes namespaces and root) -> PID 1 (drops all privilege) -> the program
 
-In: five descriptors named on the command line: the job as one encoded dict, the status pipe, the result
+In: the job as one encoded dict, and five descriptors: the file it came in, the status pipe, the result
 channel, the control pipe, the request pipe (or -1).
 Out, on the status pipe, which the program never holds: "started", "exit <wait status>",
 "usage <user s> <system s> <max rss KiB>", or "error <text>" when set-up failed and nothing was run.
@@ -19,7 +19,6 @@ import fcntl
 import os
 import resource
 import select
-import sys
 
 from sandbox import codec
 from sandbox.inside import harness, kernel, root
@@ -56,15 +55,14 @@ class _Status:
         os._exit(1)
 
 
-def main(argv: list[str]) -> NoReturn:
+def main(encoded: bytes, argv: list[str]) -> NoReturn:
     _place([int(text) for text in argv])
     status = _Status(STATUS)
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, SIGKILL)
         if _hung_up(CONTROL):
             os._exit(0)
-        with open(PAYLOAD, "rb", closefd=False) as file:
-            config = codec.decode(file.read())
+        config = codec.decode(encoded)
         isolated = config["isolation"] == "namespaces"
         as_root = isolated and os.geteuid() == 0
         # Counted against the program's limit, since they share its uid: PID 1, and a launcher not root.
@@ -206,14 +204,14 @@ def _be_program(config: dict[str, Any], status: _Status) -> NoReturn:
         os.environ.clear()
         os.umask(0o022)
         harness.write_files(work, config["files"])
-        os.dup2(os.open("/dev/null", os.O_RDONLY), PAYLOAD)
+        os.closerange(CONTROL, REQUESTS if config["requests"] else _FIRST_FREE)
         os.closerange(_FIRST_FREE, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         _set_limits(config)
         status.say("started")
     except BaseException as error:
         status.fail("the program's set-up", error)
-    for descriptor in (PAYLOAD, STATUS):
-        os.close(descriptor)
+    os.close(PAYLOAD)
+    os.close(STATUS)
     harness.main(config, work, CHANNEL, REQUESTS)
 
 
@@ -250,7 +248,3 @@ def _set_limits(config: dict[str, Any]) -> None:
             if ceiling != resource.RLIM_INFINITY:
                 soft, hard = min(soft, ceiling), min(hard, ceiling)
             resource.setrlimit(which, (soft, hard))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

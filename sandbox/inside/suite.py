@@ -98,11 +98,7 @@ def proxies(channel: Any, names: list[str]) -> dict[str, Any]:
                 query = codec.encode([name, list(args), kwargs])
             except codec.EncodeError as error:
                 raise ArgumentError(f"{name}: {error}") from None
-            channel.send(b"Q", query)
-            frame = channel.receive()
-            if frame is None:
-                sys.exit(1)
-            return _answer(frame[1], args)
+            return _answer(channel.ask(query), args)
 
         proxy.__name__ = proxy.__qualname__ = name
         return proxy
