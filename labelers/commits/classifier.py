@@ -77,7 +77,7 @@ def changed_lines(edit: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 def _single_intent(subject: str, body: str, hunks: int, ranked: Sequence[float]) -> float:
     """One purpose is doubted when the message lists several things or two criteria are about as likely."""
     doubt = 2.2
-    doubt -= 0.9 * min(2, len(_AND.findall(subject)))
+    doubt -= 1.2 * min(2, len(_AND.findall(subject)))
     doubt -= 0.5 * min(4, max(0, len(_BULLET.findall(body)) - 1))
     doubt -= 0.25 * max(0.0, math.log2(max(1, hunks)) - 2)
     if len(ranked) > 1 and ranked[1] > 0.5:
