@@ -47,6 +47,14 @@ def percent(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "–"
 
 
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _fixed(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.3f}"
+
+
 def _interval(ci95: list[float] | None) -> str:
     return f"{ci95[0]:.1%} – {ci95[1]:.1%}" if ci95 else "–"
 
@@ -286,8 +294,8 @@ def _template() -> jinja2.Template:
         num=svg.figure,
         duration=duration,
         interval=_interval,
-        pct=lambda value: "–" if value is None else f"{value:.1%}",
-        fixed=lambda value: "–" if value is None else f"{value:,.3f}",
+        pct=_share,
+        fixed=_fixed,
     )
     environment.globals.update(
         percent=percent, share_bar=svg.share_bar, legend=svg.legend, patterns=svg.PATTERNS

@@ -31,6 +31,11 @@ def diff_lines(old: str, new: str) -> tuple[list[dict[str, str]], bool]:
     difference, since the comparison's time is quadratic.
     """
     a, b = shown(old).split("\n"), shown(new).split("\n")
+    if not a[-1] and not b[-1]:
+        # Both end with a newline; an empty last line would only be noise.
+        a.pop()
+        b.pop()
+    whole = list(b)
     same = 0
     while same < min(len(a), len(b)) and a[same] == b[same]:
         same += 1
@@ -39,7 +44,7 @@ def diff_lines(old: str, new: str) -> tuple[list[dict[str, str]], bool]:
         a.pop()
         b.pop()
     # The common tail is put back only as far as it serves as context.
-    tail = shown(new).split("\n")[len(b) : len(b) + _CONTEXT]
+    tail = whole[len(b) : len(b) + _CONTEXT]
     a, b = (a + tail)[start:], (b + tail)[start:]
     cut = max(len(a), len(b)) > _COMPARED_LINES
     a, b = a[:_COMPARED_LINES], b[:_COMPARED_LINES]
@@ -120,16 +125,15 @@ def _blocks(code: bytes, steps: list[dict[str, Any]]) -> tuple[list[dict[str, An
     spans = [span for span in spans if 0 <= span[1] < span[2] <= len(code)]
     blocks: list[dict[str, Any]] = []
     start = 0
-    for count, line in enumerate(code.split(b"\n")):
+    for count, line in enumerate(code.removesuffix(b"\n").split(b"\n")):
         if count == PROGRAM_LINES:
             return blocks, True
         text = clip(shown(line.decode("utf-8", "replace")), LINE_CHARS)
-        # A span begins at its `def`, behind the indentation of its line.
+        # A span begins behind the indentation of its line. A blank line counts by its newline, so those
+        # between two functions belong to neither.
         begin = start + len(line) - len(line.lstrip())
         holders = [(to - frm, at) for at, frm, to in spans if frm <= begin < to]
         of = min(holders)[1] if holders else None
-        if not line.strip() and blocks:
-            of = blocks[-1]["step"]
         if not blocks or blocks[-1]["step"] != of:
             blocks.append({"step": of, "lines": []})
         blocks[-1]["lines"].append(text)
