@@ -33,7 +33,7 @@ def _recipe(run: RunDir, notes: list[str]) -> tuple[str | None, int | None]:
 
 
 def _counts(parts: dict[str, list[Part]], found: dict[str, Any]) -> dict[str, int]:
-    rows = {table: sum(part.sidecar.rows for part in shards) for table, shards in parts.items()}
+    rows = {table: sum(count(part.sidecar.rows) or 0 for part in shards) for table, shards in parts.items()}
     if steps := found.get("steps"):
         rows["step_labels"] = steps["labelled"]
     if programs := found.get("programs"):

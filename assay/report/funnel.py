@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from assay.report import Reasons
-from assay.report.plain import clip, count, name, shown
+from assay.report.plain import clip, count, name, number, shown
 from schemas.records import TABLES
 from schemas.rundir import Part, RunDir
 
@@ -60,14 +60,18 @@ def funnel(
     notes = []
     for shards in parts.values():
         for part in shards:
-            stage, accounting = part.sidecar.stage, part.sidecar.accounting
+            stage, accounting = str(part.sidecar.stage), part.sidecar.accounting
             if accounting is None:
                 continue
             units[stage] += 1
-            rows_in[stage] += accounting.rows_in
-            kept[stage] += accounting.kept
-            drops.setdefault(stage, Counter()).update(accounting.drops)
-            seconds[stage] = seconds.get(stage, 0.0) + (part.sidecar.seconds or 0.0)
+            # A sidecar is a file like any other: what is not a count in it counts nothing.
+            rows_in[stage] += count(accounting.rows_in) or 0
+            kept[stage] += count(accounting.kept) or 0
+            given: Any = accounting.drops
+            of = drops.setdefault(stage, Counter())
+            for reason, rows in given.items() if isinstance(given, dict) else ():
+                of[str(reason)] += count(rows) or 0
+            seconds[stage] = seconds.get(stage, 0.0) + (number(part.sidecar.seconds) or 0.0)
     stages = []
     for stage in sorted(units, key=_rank):
         dropped = drops[stage].total()
@@ -95,7 +99,7 @@ def funnel(
                         "meaning": clip(shown(sentences[reason]), 400) if reason in sentences else None,
                     }
                     for reason, rows in sorted(drops[stage].items(), key=lambda item: (-item[1], item[0]))
-                    if count(rows)
+                    if rows
                 ],
             }
         )

@@ -11,6 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from assay.report import svg
+from assay.report.plain import clip
 
 _CRITERIA = (
     "functional correctness",
@@ -19,7 +20,7 @@ _CRITERIA = (
     "security hardness",
     "readability and maintainability",
 )
-_COLUMNS, _ROWS = 10, 24
+_COLUMNS, _ROWS, _HEADING = 10, 24, 40
 _MONTHLY = 60  # a longer history is drawn by year
 
 _HEADLINES = (
@@ -69,6 +70,10 @@ def _folded(names: Counter[str], limit: int, first: tuple[str, ...] = ()) -> lis
     return sorted(names, key=rank)[:limit]
 
 
+def _short(names: list[str]) -> list[str]:
+    return [clip(one, _HEADING) for one in names]
+
+
 def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Cells of (language, aspect, split) as a table: both splits together, small rows folded into one."""
     by_language: Counter[str] = Counter()
@@ -84,8 +89,8 @@ def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
     for cell in cells:
         key = row_at.get(cell["language"], len(languages)), column_at.get(cell["aspect"], len(aspects))
         counts[key] += cell["rows"]
-    rows = languages + ([f"{rest_rows} others"] if rest_rows else [])
-    columns = aspects + ([f"{rest_columns} others"] if rest_columns else [])
+    rows = _short(languages) + ([f"{rest_rows} others"] if rest_rows else [])
+    columns = _short(aspects) + ([f"{rest_columns} others"] if rest_columns else [])
     most = max(counts.values(), default=0) or 1
     return {
         "columns": columns,
@@ -319,8 +324,10 @@ def render(facts: dict[str, Any]) -> str:
         "steps",
         "trajectories",
     )
+    filled = {table: facts[table] for table in tables if table in facts and facts[table]["rows"]}
     return _template().render(
-        **{table: facts.get(table) for table in tables},
+        **{table: filled.get(table) for table in tables},
+        empty=[table for table in tables if table in facts and table not in filled],
         run=facts["run"],
         notes=facts["notes"],
         headline=_headline(facts),
