@@ -6,6 +6,55 @@ import pygit2
 
 from schemas.records import Hunk
 
+_MARGIN = 64
+"""Equal lines kept on both sides of what differs, so that the diff may slide a region as git does."""
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    """Number of equal leading bytes; by halving, since comparing slices runs at memory speed."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _common_suffix(one: bytes, other: bytes, most: int) -> int:
+    """Number of equal trailing bytes, at most `most`."""
+    low, high = 0, most
+    if one[len(one) - high :] == other[len(other) - high :]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _line_start(data: bytes, at: int) -> int:
+    """Start of the line that is `_MARGIN` lines above the one at a position."""
+    for _ in range(_MARGIN + 1):
+        at = data.rfind(b"\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1
+
+
+def _line_end(data: bytes, at: int) -> int:
+    """End of the line that is `_MARGIN` lines below the one at a position."""
+    for _ in range(_MARGIN + 1):
+        at = data.find(b"\n", at) + 1
+        if at == 0:
+            return len(data)
+    return at
+
 
 def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
     """The regions in which two versions differ, top to bottom; lines end at line feeds.
@@ -13,8 +62,23 @@ def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
     An empty side's start is the line before it, as in `diff -U0`. Replacing each old region by its
     new one makes the new version of the old one.
     """
-    patch = pygit2.Patch.create_from(old, new, context_lines=0, interhunk_lines=0)
+    if old == new:
+        return []
+    # Most edits touch a small part of a large file: only that part is diffed.
+    prefix = _common_prefix(old, new)
+    suffix = _common_suffix(old, new, min(len(old), len(new)) - prefix)
+    start = _line_start(old, prefix)
+    end = _line_end(old, len(old) - suffix)
+    skipped = old.count(b"\n", 0, start)
+    patch = pygit2.Patch.create_from(
+        old[start:end], new[start : len(new) - (len(old) - end)], context_lines=0, interhunk_lines=0
+    )
     return [
-        Hunk(old_start=h.old_start, old_lines=h.old_lines, new_start=h.new_start, new_lines=h.new_lines)
-        for h in patch.hunks
+        Hunk(
+            old_start=hunk.old_start + skipped,
+            old_lines=hunk.old_lines,
+            new_start=hunk.new_start + skipped,
+            new_lines=hunk.new_lines,
+        )
+        for hunk in patch.hunks
     ]

@@ -94,7 +94,9 @@ _TRAILER_LINE = re.compile(
     r"\(cherry picked from|this reverts commit|reverts \S*#\d)",
     re.IGNORECASE,
 )
-_REVERT = re.compile(r"revert(?:ed|s|ing)?\b", re.IGNORECASE)
+_BARE_REVERT = re.compile(
+    r"revert(?:ed|s|ing)?:? (?:[\"“'].*[\"”']\W*|(?:commits? )?[0-9a-f]{7,40}\W*)", re.IGNORECASE
+)
 _MAX_SUBJECT = 300
 _MIN_BODY = 20
 
@@ -142,4 +144,4 @@ def is_low_signal(message: str) -> bool:
         return True
     if body_chars(message) >= _MIN_BODY:
         return False
-    return _is_empty(subject) or _REVERT.match(line) is not None
+    return _is_empty(subject) or _BARE_REVERT.fullmatch(plain) is not None
