@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 100
-MAX_NODES = 2_000_000
+MAX_NODES = 1_000_000
 MAX_BYTES = 64 << 20
 # Set elements and dict keys that share one hash make building the container quadratic.
 MAX_SAME_HASH = 64
@@ -55,9 +55,16 @@ def encode(value: Any, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 
 def decode(data: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH) -> Any:
     """Return the value that `data` encodes, all of it. Raises DecodeError and nothing else."""
+    return decode_counted(data, max_depth=max_depth)[0]
+
+
+def decode_counted(
+    data: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES
+) -> tuple[Any, int]:
+    """Like `decode`, and say how many values, containers included, it took: a measure of memory."""
     if len(data) > MAX_BYTES:
         raise DecodeError(f"{len(data)} bytes are more than {MAX_BYTES}")
-    reader = _Decoder(bytes(data), max_depth)
+    reader = _Decoder(bytes(data), max_depth, max_nodes)
     try:
         value = reader.take(0)
     except DecodeError:
@@ -68,7 +75,7 @@ def decode(data: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH) 
         raise DecodeError(f"bytes that encode no value: {error}") from None
     if reader.at != len(reader.data):
         raise DecodeError(f"{len(reader.data) - reader.at} bytes follow the value")
-    return value
+    return value, reader.nodes
 
 
 def _varint(number: int) -> bytes:
@@ -230,16 +237,17 @@ def _name(kind: type) -> str:
 
 
 class _Decoder:
-    def __init__(self, data: bytes, max_depth: int) -> None:
+    def __init__(self, data: bytes, max_depth: int, max_nodes: int) -> None:
         self.data = data
         self.at = 0
         self.max_depth = max_depth
+        self.max_nodes = max_nodes
         self.nodes = 0
 
     def take(self, depth: int) -> Any:
         self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise DecodeError(f"more than {MAX_NODES} values")
+        if self.nodes > self.max_nodes:
+            raise DecodeError(f"more than {self.max_nodes} values")
         tag = self.raw(1)
         if tag == b"i":
             return self.integer_body()

@@ -17,6 +17,15 @@ from sandbox.job import ErrorRecord
 # Inexact sets are matched pair by pair; beyond this size only exact equality is tried.
 MAX_INEXACT_SET = 1000
 _NUMBERS = (int, float, complex)
+_PLAIN = (int, str, bool, type(None), bytes, bytearray, range)
+_STDLIB = {
+    "decimal.Decimal",
+    "fractions.Fraction",
+    "datetime.date",
+    "datetime.datetime",
+    "datetime.time",
+    "datetime.timedelta",
+}
 
 
 def equal(a: Any, b: Any, *, rel_tol: float = 0.0, abs_tol: float = 0.0, numeric: bool = False) -> bool:
@@ -53,10 +62,9 @@ class _Comparison:
             return self.unordered(list(a), list(b))
         if kind is ErrorRecord:
             return bool(a.type == b.type and a.raised == b.raised)
-        try:
-            return codec.encode(a) == codec.encode(b) or (kind is range and a == b)
-        except codec.EncodeError:
-            return False
+        if kind in _PLAIN or f"{kind.__module__}.{kind.__name__}" in _STDLIB:
+            return _same(a, b)
+        return False
 
     def number(self, a: Any, b: Any) -> bool:
         if isinstance(a, complex) or isinstance(b, complex):
@@ -98,6 +106,16 @@ class _Comparison:
             else:
                 return False
         return True
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(a) in _PLAIN:
+        return bool(a == b)
+    try:
+        # The codec knows these types by identity: what it refuses only claims the name.
+        return bool(codec.encode(a) == codec.encode(b) or a == b)
+    except (codec.EncodeError, ArithmeticError):
+        return False
 
 
 def _is(kind: type, *names: str) -> bool:

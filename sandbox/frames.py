@@ -57,8 +57,3 @@ class FrameReader:
             at += size
         del buffer[:at]
         return frames
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the stream so far ends inside a frame."""
-        return bool(self._buffer)

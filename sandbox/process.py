@@ -255,6 +255,7 @@ class Tree:
 
     def close(self) -> None:
         """Make sure that nothing is left: no process, no zombie, no descriptor."""
+        self._end_clock()
         for name in list(self._open.values()):
             self._close(name)
         try:

@@ -18,6 +18,7 @@ from sandbox.job import ErrorRecord, Job, RecordedCall, Result, Status, Trust
 from sandbox.process import Launch, Tree, attend
 
 _MAX_DETAIL = 500
+_MAX_TEXT = 4000
 _BY_CAUSE: dict[str, Status] = {"memory": "memory_limit", "processes": "proc_limit"}
 _BY_CATEGORY: dict[str, Status] = {
     "compile": "compile_error",
@@ -25,6 +26,9 @@ _BY_CATEGORY: dict[str, Status] = {
     "exit": "exit",
     "missing": "exception",
     "harness": "exception",
+}
+# Only a suite may say these: a candidate must not get its tests called broken.
+_BY_SUITE: dict[str, Status] = {
     "suite": "failed",
     "candidate": "exception",
     "suite-load": "invalid_suite",
@@ -36,8 +40,10 @@ Verdict = tuple[Status, str]
 class Frames:
     """What one program said. Each method checks what it is given, since the program may be hostile."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, suite: bool) -> None:
         self.job = job
+        self.suite = suite
+        self.nodes_left = codec.MAX_NODES
         self.ready = False
         self.done = False
         self.outputs: list[Any] = []
@@ -60,14 +66,18 @@ class Frames:
             self.done = True
             self.skipped += _checked(codec.decode(payload), int)
         elif kind == harness.FAILURE and self.failure is None:
-            self.failure = _strings(payload, 4)  # type: ignore[assignment]
+            self.failure = category, *_ = _strings(payload, 4)  # type: ignore[assignment]
+            if category not in _BY_CATEGORY and not (self.suite and category in _BY_SUITE):
+                raise codec.DecodeError(f"a failure of unknown category {category!r}")
         else:
             raise codec.DecodeError(f"a frame {kind!r} that was not due")
 
     def outcome(self, payload: bytes) -> tuple[Any, str]:
         kind, body = payload[:1], payload[1:]
         if kind == harness.VALUE:
-            return codec.decode(body), ""
+            value, nodes = codec.decode_counted(body, max_nodes=self.nodes_left)
+            self.nodes_left -= nodes
+            return value, ""
         name, message, cause = _strings(body, 3)
         if kind == harness.ERROR:
             return ErrorRecord(name, message), cause
@@ -108,12 +118,14 @@ def _strings(payload: bytes, count: int) -> tuple[str, ...]:
     parts = _checked(codec.decode(payload), list)
     if len(parts) != count or any(type(part) is not str for part in parts):
         raise codec.DecodeError(f"{count} strings were due")
-    return tuple(parts)
+    return tuple(
+        part.encode("utf-8", "backslashreplace")[:_MAX_TEXT].decode("utf-8", "ignore") for part in parts
+    )
 
 
 def run_alone(job: Job, launch: Launch) -> Result:
     """Run a job that is one tree: kinds "calls", "script" and "suite"."""
-    said = Frames(job)
+    said = Frames(job, suite=job.kind == "suite")
 
     def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
         said.take(kind, payload)
@@ -178,7 +190,7 @@ def _failure(said: Frames) -> Verdict | None:
     if said.failure is None:
         return None
     category, name, message, cause = said.failure
-    status = _BY_CAUSE.get(cause) or _BY_CATEGORY.get(category, "exception")
+    status = _BY_CAUSE.get(cause) or _BY_CATEGORY.get(category) or _BY_SUITE[category]
     if category == "exit":
         return status, f"left with {message or 0} while solution.py was loading"
     if category == "missing":
@@ -231,8 +243,7 @@ def run_split(job: Job, test: Launch, candidate: Launch) -> Result:
         for tree in trees:
             tree.close()
     status, detail = relay.verdict()
-    said = Frames(job)
-    result = _result(relay.candidate, said, status, detail, trust="split")
+    result = _result(relay.candidate, relay.of_candidate, status, detail, trust="split")
     result.candidate_calls = relay.calls
     result.wall_s = max(tree.wall_s for tree in trees)
     result.cpu_s = sum(tree.cpu_s for tree in trees)
@@ -247,8 +258,8 @@ class _Relay:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.of_test = Frames(job)
-        self.of_candidate = Frames(job)
+        self.of_test = Frames(job, suite=True)
+        self.of_candidate = Frames(job, suite=False)
         self.calls = 0
         self.asked = False
         self.last_cause = ""

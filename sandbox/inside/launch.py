@@ -128,7 +128,7 @@ def _watch(child: int, status: _Status, keep: int, isolated: bool) -> NoReturn:
 def _be_init(config: dict[str, Any], status: _Status, host_id: int | None, alive: int) -> NoReturn:
     isolated = config["isolation"] == "namespaces"
     if isolated:
-        root.mount_proc()
+        root.seal()
         if host_id is not None:
             root.leave_root(host_id)
         kernel.drop_capabilities()

@@ -66,7 +66,7 @@ def map_ids(uid: int, gid: int) -> None:
 
 
 def build(binds: list[str], tmpfs_mb: int) -> None:
-    """Make the new root from `binds` (absolute paths, no symbolic links) and move into it."""
+    """Make the new root from `binds` (absolute paths, no symbolic links) and move into it, but for `seal`."""
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     base = _base(binds)
     kernel.mount("tmpfs", base, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
@@ -99,9 +99,8 @@ def build(binds: list[str], tmpfs_mb: int) -> None:
     os.mkdir(f"{base}{WORK}")
     os.chmod(f"{base}{WORK}", 0o1777)  # noqa: S103 - the uid that will write here is not decided yet
     os.chdir(base)
+    # Both arguments the same: the old root comes to lie upon the new one, to be taken off by `seal`.
     kernel.pivot_root(".", ".")
-    kernel.umount(".")
-    os.chdir("/")
 
 
 def _base(binds: list[str]) -> str:
@@ -143,10 +142,11 @@ def _read_only(base: str, binds: list[str]) -> None:
         kernel.mount("none", target, flags=kernel.MS_BIND | kernel.MS_REMOUNT | flags | keep)
 
 
-def mount_proc() -> None:
-    """Give the new pid namespace a /proc of its own, with nothing but its own processes if possible.
+def seal() -> None:
+    """Give the new pid namespace a /proc of its own, then drop the host's root. PID 1 must do this.
 
-    A host whose own /proc is partly covered forbids this to ordinary users; then /proc stays empty.
+    The order counts: the kernel lets an ordinary user mount a /proc only while a whole one is in sight.
+    On a host whose own /proc is partly covered it never does; then /proc stays empty.
     """
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     for options in ("hidepid=2,subset=pid", "hidepid=2", ""):
@@ -154,7 +154,9 @@ def mount_proc() -> None:
             kernel.mount("proc", "/proc", "proc", flags, options)
         except OSError:
             continue
-        return
+        break
+    kernel.umount(".")
+    os.chdir("/")
 
 
 def leave_root(host_id: int) -> None:
