@@ -192,6 +192,7 @@ def _definition(
         indent=None if same_line else data[data.rfind(b"\n", 0, body_start) + 1 : body_start],
         newline=b"\r\n" if data[line_end : line_end + 2] == b"\r\n" else b"\n",
         body=body,
+        meaning=meant,
     )
 
 

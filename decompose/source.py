@@ -34,6 +34,7 @@ class Definition:
             follows the signature on one line.
         newline: the line ending after the signature.
         body: the syntax node of the body.
+        meaning: what the language's own parser made of it (Python: a node of `ast`).
     """
 
     span: FunctionSpan
@@ -46,6 +47,7 @@ class Definition:
     indent: bytes | None
     newline: bytes
     body: Node
+    meaning: Any
 
 
 @dataclasses.dataclass(frozen=True)

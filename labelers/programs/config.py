@@ -5,6 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 
+def _check(config: object, low: float, high: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not low <= value <= high:
+            raise ValueError(f"{name} must lie between {low:g} and {high:g}, not {value}")
+
+
 @dataclasses.dataclass(frozen=True)
 class DecomposeConfig:
     """Settings of `decompose`, which keeps problems whose reference is made of functions and passes.
@@ -12,16 +19,25 @@ class DecomposeConfig:
     Attributes:
         min_functions: fewest module-level functions of a program; methods are not counted.
         max_functions: most functions of a program, methods included.
-        wall_s: seconds of wall time that the reference may take on its suite.
+        cpu_s: seconds of processor time that the reference may take on its suite; a load on the
+            machine does not use it up, so it decides and `wall_s` is only for what sleeps.
+        wall_s: seconds of wall time that it may take.
         memory_mb: MiB of memory that it may take.
         workers: sandboxes at work at once in one process.
     """
 
     min_functions: int = 2
     max_functions: int = 200
-    wall_s: float = 10.0
+    cpu_s: float = 5.0
+    wall_s: float = 20.0
     memory_mb: int = 512
     workers: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self, 1, 10_000, "min_functions", "max_functions")
+        _check(self, 0.1, 3600, "cpu_s", "wall_s")
+        _check(self, 16, 1 << 20, "memory_mb")
+        _check(self, 1, 1024, "workers")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +48,9 @@ class TestsConfig:
         max_calls: most distinct calls recorded of each function.
         max_call_bytes: bytes that a recorded call, or what it returns, may take in encoded form.
         max_mutants: most first-order mutants of each function that tests are measured on.
-        wall_s: seconds of wall time of one run; a mutant that takes longer counts as killed.
+        cpu_s: seconds of processor time of one run; a mutant that takes longer counts as killed.
+        wall_s: seconds of wall time of one run.
+        suite_cpu_s: seconds of processor time of the suite while calls are recorded.
         suite_wall_s: seconds of wall time of the suite while calls are recorded.
         memory_mb: MiB of memory of one run.
         workers: sandboxes at work at once in one process.
@@ -41,10 +59,19 @@ class TestsConfig:
     max_calls: int = 60
     max_call_bytes: int = 16384
     max_mutants: int = 24
-    wall_s: float = 2.0
-    suite_wall_s: float = 20.0
+    cpu_s: float = 1.0
+    wall_s: float = 8.0
+    suite_cpu_s: float = 10.0
+    suite_wall_s: float = 40.0
     memory_mb: int = 512
     workers: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self, 1, 10_000, "max_calls", "max_mutants")
+        _check(self, 1, 1 << 24, "max_call_bytes")
+        _check(self, 0.1, 3600, "cpu_s", "wall_s", "suite_cpu_s", "suite_wall_s")
+        _check(self, 16, 1 << 20, "memory_mb")
+        _check(self, 1, 1024, "workers")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +91,13 @@ class SampleConfig:
     higher_order_share: float = 0.3
     max_order: int = 3
 
+    def __post_init__(self) -> None:
+        _check(self, 1, 10_000, "candidates")
+        _check(self, 0, 1, "variant_share", "higher_order_share")
+        if self.variant_share + self.higher_order_share > 1:
+            raise ValueError("variant_share and higher_order_share are more than 1 together")
+        _check(self, 2, 100, "max_order")
+
 
 @dataclasses.dataclass(frozen=True)
 class VerifyConfig:
@@ -72,7 +106,9 @@ class VerifyConfig:
     Attributes:
         all_tests: label a function by all of its tests instead of the selected ones.
         test_share: share of problems whose candidates go to the test split.
+        cpu_s: seconds of processor time of one function's tests.
         wall_s: seconds of wall time of one function's tests.
+        suite_cpu_s: seconds of processor time of the suite.
         suite_wall_s: seconds of wall time of the suite.
         memory_mb: MiB of memory of one run.
         retries: further tries of a run that ended in a failure of the sandbox itself.
@@ -81,8 +117,17 @@ class VerifyConfig:
 
     all_tests: bool = False
     test_share: float = 0.1
-    wall_s: float = 3.0
-    suite_wall_s: float = 10.0
+    cpu_s: float = 2.0
+    wall_s: float = 10.0
+    suite_cpu_s: float = 5.0
+    suite_wall_s: float = 20.0
     memory_mb: int = 512
     retries: int = 1
     workers: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self, 0, 1, "test_share")
+        _check(self, 0.1, 3600, "cpu_s", "wall_s", "suite_cpu_s", "suite_wall_s")
+        _check(self, 16, 1 << 20, "memory_mb")
+        _check(self, 0, 10, "retries")
+        _check(self, 1, 1024, "workers")
