@@ -1,0 +1,385 @@
+"""The page: well-formed, closed to the outside, safe from what it shows, and the same for the same run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import (
+    EDITS,
+    LABELS,
+    STEPS,
+    TEST,
+    TRAIN,
+    Page,
+    candidate,
+    edit,
+    finish,
+    label,
+    new_run,
+    pair,
+    program,
+    trajectory,
+    unit_test,
+)
+
+from assay.report import collect, render, write_report
+from assay.report.page import duration, matrix
+from assay.report.svg import Charts, compact, figure
+from schemas.rundir import RunDir
+from schemas.stage import VERDICTS, Output
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"\' onmouseover=alert(1) x="',
+    "</pre></code></style></title><img src=x onerror=alert(1)>",
+    "]]><!-- --> &lt;b&gt; &#60;",
+    "{{ 7 * 7 }}{% raw %}",
+    "\u202eevil\u2066",
+    "\\",
+    "C:\\new\\",
+    "\x00\x1b[31m\x7f",
+    "שלום עולם",
+    "Z" * 20_000,
+    "a\r\nb\tc",
+    "",
+]
+
+
+def full_run(root: Path, text: str | None = None) -> RunDir:
+    """A run with every table and a model; `text` stands wherever a stranger may write."""
+    run = new_run(root)
+    names = {"repo": text, "path": text, "language": text, "license": text} if text is not None else {}
+    finish(run, "mine", {EDITS: [edit(n, **names) for n in range(4)]}, {"binary": 3, text or "merge": 2})
+    finish(run, "select", {VERDICTS: []}, {"bot": 1}, kept=3)
+    finish(run, "label", {LABELS: [label(n) for n in range(3)]})
+    more = (
+        {
+            "input": text,
+            "chosen": text,
+            "rejected": text + "\n" + text,
+            "aspect": text,
+            "evidence": {"subject": text, "terms": [text], "method": text},
+        }
+        if text is not None
+        else {}
+    )
+    finish(run, "build", {TRAIN: [pair(n, **names, **more) for n in range(3)], TEST: []})
+    finish(run, "decompose", {Output("programs"): [program()]})
+    finish(run, "tests", {Output("tests"): [unit_test(0, "one", [1]), unit_test(1, "two", [])]})
+    steps = {"completion": text, "isolation": text, "outcome_reason": text} if text is not None else {}
+    finish(run, "verify", {STEPS: [candidate(0, **steps), candidate(1, 0, (None, 0), **steps)]})
+    finish(run, "trajectories", {Output("trajectories", "train"): [trajectory(0, 3, True)]})
+    group = {"accuracy": 0.75, "ci95": [0.6, 0.9], "pairs": 40, "ties": 0, "accuracy_strict": 0.7}
+    folder = run.root / "models" / "m"
+    (folder / "eval").mkdir(parents=True)
+    named = {text or "Functional Correctness": group}
+    results = {"pairs": 40, "overall": group, "by_aspect": named, "by_language": named, "baselines": named}
+    (folder / "eval" / "results.json").write_text(json.dumps(results))
+    log = [{"step": n, "loss": 1 / n, text or "lr": n} for n in (1, 2, 3)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    (run.root / "recipe.toml").write_text("seed = 1\n# " + (text or ""))
+    return run
+
+
+def check(html: str) -> Page:
+    """The parsed page, after every property that any page must have."""
+    page = Page(html)
+    assert page.faults == []
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert not [key for _, key, _ in page.attributes if key.startswith("on")]
+    for tag, key, value in page.attributes:
+        if key in ("href", "src", "srcset", "action", "data", "poster", "xlink:href"):
+            assert (tag, key) == ("a", "href")
+            assert value is not None
+            assert value.startswith("#") or value == "report.json"
+    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#hatch"}
+    assert "@import" not in html
+    ids = [value for _, key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    targets = {value for _, key, value in page.attributes if key == "href" and value != "report.json"}
+    assert {target[1:] for target in targets if target} <= set(ids)
+    html.encode()
+    return page
+
+
+def test_full_page_is_well_formed_and_has_every_section(tmp_path: Path) -> None:
+    page = check(render(collect(full_run(tmp_path / "run"))))
+    ids = {value for tag, key, value in page.attributes if (tag, key) == ("section", "id")}
+    assert ids == {
+        "funnel",
+        "edits",
+        "labels",
+        "pairs",
+        "programs",
+        "steps",
+        "trajectories",
+        "models",
+        "samples",
+        "recipe",
+    }
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_everywhere_stays_text(tmp_path: Path, text: str) -> None:
+    html = render(collect(full_run(tmp_path / "run", text)))
+    check(html)
+    assert not set(html) & set("\u202e\u2066\x00\x1b\x7f")
+    assert len(html) < 400_000
+
+
+def test_escaped_text_is_read_as_it_was_written(tmp_path: Path) -> None:
+    text = "<b>&amp;\"'\\ {{ 7 * 7 }}"
+    assert text in check(render(collect(full_run(tmp_path / "run", text)))).text
+
+
+def test_run_named_in_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "<i>\udcff")
+    check(render(collect(run)))
+    assert write_report(run).exists()
+
+
+def test_content_security_policy_forbids_loading(tmp_path: Path) -> None:
+    html = render(collect(new_run(tmp_path / "run")))
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in html
+
+
+def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = full_run(tmp_path / "run")
+    first = write_report(run).read_bytes()
+    facts = (run.root / "report" / "report.json").read_bytes()
+    assert write_report(run).read_bytes() == first
+    assert (run.root / "report" / "report.json").read_bytes() == facts
+
+
+def test_page_needs_nothing_but_the_facts(tmp_path: Path) -> None:
+    facts = collect(full_run(tmp_path / "run"))
+    assert render(json.loads(json.dumps(facts))) == render(facts)
+
+
+@pytest.mark.parametrize("table", ["edits", "labels", "pairs", "programs", "tests", "steps", "trajectories"])
+def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
+    run = new_run(tmp_path / "run")
+    rows: dict[str, tuple[Output, Any]] = {
+        "edits": (EDITS, edit()),
+        "labels": (LABELS, label()),
+        "pairs": (TRAIN, pair()),
+        "programs": (Output("programs"), program()),
+        "tests": (Output("tests"), unit_test(0, "one", [])),
+        "steps": (STEPS, candidate()),
+        "trajectories": (Output("trajectories", "train"), trajectory(0, 1, None)),
+    }
+    output, row = rows[table]
+    finish(run, "mine", {output: [row]})
+    facts = collect(run)
+    assert facts[table]["rows"] == 1
+    check(render(facts))
+
+
+@pytest.mark.parametrize("table", ["edits", "labels", "pairs", "programs", "tests", "steps", "trajectories"])
+def test_empty_shard_is_a_table_without_a_row(tmp_path: Path, table: str) -> None:
+    run = new_run(tmp_path / "run")
+    split = "train" if table in ("pairs", "steps", "trajectories") else None
+    finish(run, "mine", {Output(table, split): []})
+    page = check(render(collect(run)))
+    assert f"Tables without a row: {table}." in page.text
+
+
+def test_empty_run_says_which_drops_took_the_rows(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    finish(run, "mine", {EDITS: []}, {"binary": 7, "not_source": 1200})
+    facts = collect(run, {"mine": {"not_source": "The file is not source code."}})
+    text = check(render(facts)).text
+    assert "Nothing was found" in text
+    assert "Every row was dropped in mine." in text
+    assert "not_source , 1,200 rows – The file is not source code." in text.replace(
+        "not_source,", "not_source ,"
+    )
+    assert text.index("1,200 rows") < text.index("7 rows")
+
+
+def test_run_without_stages_says_so(tmp_path: Path) -> None:
+    assert "No stage has finished" in check(render(collect(new_run(tmp_path / "run")))).text
+
+
+def test_run_with_pairs_does_not_say_that_nothing_was_found(tmp_path: Path) -> None:
+    assert "Nothing was found" not in render(collect(full_run(tmp_path / "run")))
+
+
+def test_damaged_evaluation_is_said_on_the_page(tmp_path: Path) -> None:
+    run = full_run(tmp_path / "run")
+    (run.root / "models" / "m" / "eval" / "results.json").write_text("{")
+    text = check(render(collect(run))).text
+    assert "eval/results.json is not JSON" in text
+    assert "loss over training steps" in text
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.0], [5, 5, 5], [1e308, -1e308], [0.0, 1e-300], [1, None, 2]],
+    ids=["one", "flat", "beyond", "tiny", "gap"],
+)
+def test_odd_curves_are_drawn(tmp_path: Path, values: list[float | None]) -> None:
+    run = new_run(tmp_path / "run")
+    folder = run.root / "models" / "m"
+    folder.mkdir(parents=True)
+    rows = [{"step": n, "loss": value} for n, value in enumerate(values)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    html = render(collect(run))
+    check(html)
+    assert not re.search(r'(?:points|[xy]\d?|width|height)="[^"]*(?:nan|inf)', html)
+
+
+def test_every_chart_has_a_title_and_a_description(tmp_path: Path) -> None:
+    html = render(collect(full_run(tmp_path / "run")))
+    charts = re.findall(r'<svg class="chart".*?</svg>', html, re.DOTALL)
+    assert len(charts) >= 10
+    for chart in charts:
+        found = re.search(r'role="img".*?aria-labelledby="(\w+) (\w+)"', chart)
+        assert found is not None
+        assert f'<title id="{found[1]}">' in chart
+        assert f'<desc id="{found[2]}">' in chart
+
+
+def test_every_table_has_a_caption_and_scoped_headings(tmp_path: Path) -> None:
+    html = render(collect(full_run(tmp_path / "run")))
+    tables = re.findall(r"<table.*?</table>", html, re.DOTALL)
+    assert tables
+    for table in tables:
+        assert "<caption>" in table
+        assert re.findall(r"<th\b(?![^>]*scope=)", table) == []
+
+
+def test_headings_never_skip_a_level(tmp_path: Path) -> None:
+    levels = [
+        int(tag[1])
+        for tag in check(render(collect(full_run(tmp_path / "run")))).tags
+        if re.match(r"h\d$", tag)
+    ]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+
+
+def _luminance(colour: tuple[float, ...]) -> float:
+    """Relative luminance, WCAG 2.2."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    high, low = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _themes() -> list[dict[str, tuple[float, ...]]]:
+    css = (Path(sys.modules["assay.report.page"].__file__ or "").parent / "page.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2]
+    return [
+        {
+            key: tuple(int(value[at : at + 2], 16) / 255 for at in (0, 2, 4))
+            for key, value in re.findall(r"--([a-z-]+): #([0-9a-f]{6})", block)
+        }
+        for block in blocks
+    ]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["paper", "panel", "warn-ground"])
+@pytest.mark.parametrize("ink", ["ink", "soft", "accent"])
+def test_text_contrast_is_aa(theme: int, ground: str, ink: str) -> None:
+    colours = _themes()[theme]
+    assert _contrast(colours[ink], colours[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_numbers_stay_readable_on_the_strongest_heat(theme: int) -> None:
+    colours = _themes()[theme]
+    mixed = tuple(0.4 * a + 0.6 * p for a, p in zip(colours["accent"], colours["paper"], strict=True))
+    assert _contrast(colours["ink"], mixed) >= 4.5
+
+
+@given(
+    st.lists(st.tuples(st.text("ab", max_size=3), st.sampled_from("xyz"), st.integers(0, 10**6)), max_size=60)
+)
+def test_matrix_loses_no_row(cells: list[tuple[str, str, int]]) -> None:
+    table = matrix([{"language": a, "aspect": b, "split": "train", "rows": n} for a, b, n in cells])
+    assert table["total"] == sum(n for _, _, n in cells) == sum(row["total"] for row in table["rows"])
+    assert sum(table["totals"]) == table["total"]
+
+
+def test_many_languages_and_criteria_are_folded() -> None:
+    cells = [{"language": f"L{n}", "aspect": f"A{n}", "split": "train", "rows": 1} for n in range(200)]
+    table = matrix(cells)
+    assert table["rows"][-1]["name"] == "176 others"
+    assert table["columns"][-1] == "190 others"
+    assert table["total"] == 200
+
+
+def test_criteria_stand_in_their_usual_order() -> None:
+    cells = [
+        {"language": "Go", "aspect": aspect, "split": "train", "rows": rows}
+        for rows, aspect in enumerate(["Security Hardness", "Functional Correctness", "Observability"], 1)
+    ]
+    assert matrix(cells)["columns"] == ["Functional Correctness", "Security Hardness", "Observability"]
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=150))
+def test_bars_stay_inside_the_chart(values: list[int]) -> None:
+    chart = Charts().bars("t", "rows", [str(n) for n in range(len(values))], [("", values)])
+    bars = re.findall(r'<rect class="s0" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', chart)
+    assert len(bars) == sum(value > 0 for value in values)
+    for bar in bars:
+        x, y, width, height = map(float, bar)
+        assert x >= 0
+        assert x + width <= 360
+        assert y >= 0
+        assert y + height <= 180
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (1234567, "1,234,567"),
+        (0.98765, "0.9877"),
+        (12345.6, "12,346"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_numbers_for_people(value: float | None, text: str) -> None:
+    assert figure(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (950, "950"), (1024, "1k"), (1500, "1.5k"), (34_000, "34k"), (2.5e-5, "2.5e-5")],
+)
+def test_numbers_for_an_axis(value: float, text: str) -> None:
+    assert compact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.42, "0.4 s"), (59.6, "60 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, assay.report; "
+        "print([name for name in ('pyarrow', 'jinja2', 'numpy', 'schemas.shards') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
