@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from miner.wordlist import words
+
 _EXTENSIONS = {
     "Python": "py pyi pyw py3",
     "JavaScript": "js jsx mjs cjs es es6 jsm",
@@ -35,10 +37,12 @@ _CPP_LINE = re.compile(
     r"|#[ \t]*include[ \t]*<(?:[a-z_]+|boost/[\w./]+|[\w/]+\.hpp)>)"
 )
 _CPP_ANYWHERE = re.compile(r"\w::~?\w|\bstatic_cast[ \t]*<|\bnullptr\b|\boperator[ \t]*[=<>+*/!\[(&|-]")
-_CPP_WORDS = (
-    "namespace using template public private protected class constexpr virtual explicit friend include "
-    ":: static_cast nullptr operator"
-).split()
+_CPP_WORDS = words(
+    """
+    namespace using template public private protected class constexpr virtual explicit friend include
+    :: static_cast nullptr operator
+    """
+)
 _OBJECTIVE_C = re.compile(
     r"^[ \t]*(?:@(?:interface|protocol|implementation|class|end)\b|#[ \t]*import\b)", re.MULTILINE
 )

@@ -1,16 +1,38 @@
-"""The miner's stages as datatrove steps; the work is in the functions they call."""
+"""The miner's stages as datatrove steps; the work is in the functions that they call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from miner.config import MineConfig
+from miner.config import ImportConfig, MineConfig, SelectConfig
 from miner.edits import mine_unit, plan_mine
-from schemas.stage import Outcome, Output, Unit
+from miner.filters import plan_select, select_unit
+from miner.importers.problems import import_problems, plan_problems
+from miner.importers.trajectories import import_trajectories, plan_trajectories
+from schemas.rundir import outputs_of
+from schemas.stage import VERDICTS, Outcome, Output, Unit
 from schemas.steps import UnitStep
 
-MINE_OUTPUTS = (Output("edits"),)
+MINE_OUTPUTS: tuple[Output, ...] = (Output("edits"),)
+SELECT_OUTPUTS: tuple[Output, ...] = (VERDICTS,)
+PROBLEMS_OUTPUTS: tuple[Output, ...] = (Output("problems"),)
+TRAJECTORIES_OUTPUTS: tuple[Output, ...] = outputs_of("trajectories")
+
+__all__ = [
+    "MINE_OUTPUTS",
+    "PROBLEMS_OUTPUTS",
+    "SELECT_OUTPUTS",
+    "TRAJECTORIES_OUTPUTS",
+    "ImportProblems",
+    "ImportTrajectories",
+    "MineEdits",
+    "SelectEdits",
+    "plan_mine",
+    "plan_problems",
+    "plan_select",
+    "plan_trajectories",
+]
 
 
 class MineEdits(UnitStep):
@@ -27,4 +49,43 @@ class MineEdits(UnitStep):
         return mine_unit(self.config, unit)
 
 
-__all__ = ["MINE_OUTPUTS", "MineEdits", "plan_mine"]
+class SelectEdits(UnitStep):
+    """Edits that can become pairs are kept."""
+
+    name = "select"
+
+    def __init__(self, config: SelectConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.run_dir = config, run_dir
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome an edit of the part."""
+        return select_unit(self.config, self.run_dir, unit)
+
+
+class ImportProblems(UnitStep):
+    """Rows of published problem sets become problems."""
+
+    name = "problems"
+
+    def __init__(self, config: ImportConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config = config
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome a row of the file."""
+        return import_problems(self.config, unit)
+
+
+class ImportTrajectories(UnitStep):
+    """Published agent trajectories come in, each with its split."""
+
+    name = "trajectories"
+
+    def __init__(self, config: ImportConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.seed = config, seed
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome a row or `.traj` file."""
+        return import_trajectories(self.config, unit, self.seed)

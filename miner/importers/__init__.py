@@ -1,0 +1,1 @@
+"""Published problem sets and agent trajectories come in."""
