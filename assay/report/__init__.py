@@ -27,7 +27,7 @@ Reasons = Mapping[str, Mapping[str, str]]
 def collect(run: RunDir, reasons: Reasons | None = None) -> dict[str, Any]:
     """The facts of a run as JSON-able values (finite numbers, text that is valid UTF-8).
 
-    Memory is bounded by one row group of one table, whatever the size of the run.
+    Memory holds a few row groups of one table at a time, and a count a distinct name.
     """
     from assay.report.facts import collect as gather
 

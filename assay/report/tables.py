@@ -44,7 +44,8 @@ class Reader:
         record: type = TABLES[table]
         wanted = schema_of(record)
         try:
-            with pq.ParquetFile(part.path) as file:
+            # Without it a whole row group's pages would be held beside the batches made of them.
+            with pq.ParquetFile(part.path, pre_buffer=False) as file:
                 if not file.schema_arrow.equals(wanted):
                     raise pa.ArrowInvalid("its columns are those of another version")
                 for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
