@@ -114,27 +114,27 @@ def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _bin_label(one: dict[str, int]) -> str:
-    if one["lo"] == one["hi"]:
-        return str(one["lo"])
-    if one["hi"] < 1000:
-        return f"{one['lo']}–{one['hi']}"
-    return f"{svg.compact(one['lo'])}–{svg.compact(one['hi'])}"
+def _bin_label(low: int) -> str:
+    high = max(0, 2 * low - 1)
+    if low == high:
+        return str(low)
+    return f"{low}–{high}" if high < 1000 else f"{svg.compact(low)}–{svg.compact(high)}"
 
 
 def _doubling(
     charts: svg.Charts, title: str, unit: str, *series: tuple[str, dict[str, Any]]
 ) -> Markup | None:
     """A chart of histograms with doubling bins, on one axis; None when they hold nothing."""
-    bins = {one["lo"]: one for _, facts in series for one in facts["bins"]}
-    if not bins:
+    filled = sorted(one["lo"].bit_length() for _, facts in series for one in facts["bins"])
+    if not filled:
         return None
-    lows = sorted(bins)
+    # Every bin between the first and the last has its place, also where no series has rows.
+    lows = [(1 << bits) >> 1 for bits in range(filled[0], filled[-1] + 1)]
     values = []
     for called, facts in series:
         rows = {one["lo"]: one["rows"] for one in facts["bins"]}
         values.append((called, [rows.get(low, 0) for low in lows]))
-    return charts.bars(title, unit, [_bin_label(bins[low]) for low in lows], values)
+    return charts.bars(title, unit, [_bin_label(low) for low in lows], values)
 
 
 def _timeline(charts: svg.Charts, months: list[dict[str, Any]]) -> Markup | None:

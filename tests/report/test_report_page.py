@@ -211,6 +211,15 @@ def test_run_without_stages_says_so(tmp_path: Path) -> None:
     assert "No stage has finished" in check(render(collect(new_run(tmp_path / "run")))).text
 
 
+def test_histogram_of_two_series_keeps_the_empty_bins_between(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    finish(run, "build", {TRAIN: [pair(0, chosen="x" * 40, rejected="x")], TEST: []})
+    html = render(collect(run))
+    chart = next(part for part in html.split("<svg") if "Pairs by length" in part)
+    labels = re.findall(r'y="164" text-anchor="middle">([^<]*)<', chart)
+    assert labels == ["1", "2–3", "4–7", "8–15", "16–31", "32–63"]
+
+
 def test_run_with_pairs_does_not_say_that_nothing_was_found(tmp_path: Path) -> None:
     assert "Nothing was found" not in render(collect(full_run(tmp_path / "run")))
 
