@@ -5,8 +5,6 @@ Exit status: 0 done, 1 some units failed (the others are kept), 2 bad input or a
 imported here: commands import what they need.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect
@@ -82,7 +80,7 @@ def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
         flags = Flags(**{field.name: values.pop(field.name) for field in dataclasses.fields(Flags)})
         function(flags=flags, **values)
 
-    del command.__wrapped__  # type: ignore[attr-defined]
+    del command.__wrapped__
     positional = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     command.__signature__ = inspect.Signature([*positional, *shared])  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in (*positional, *shared)}

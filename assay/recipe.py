@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
-
 from labelers.commits.config import BuildConfig, LabelConfig
+from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from miner.config import ImportConfig, MineConfig, SelectConfig
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
@@ -95,29 +94,22 @@ class Recipe:
             data: dict[str, Any] = {key: value}
             for table in reversed(tables):
                 data = {table: data}
-            recipe = _merged(recipe, data, f"--set {setting}")
+            recipe = from_mapping(Recipe, _merged(_plain(recipe), data), f"--set {setting}")
         return recipe
 
 
-def _merged(config: Any, data: dict[str, Any], where: str) -> Any:
-    """A config with some settings replaced, nested tables merged."""
-    whole: dict[str, Any] = {}
-    for key, value in data.items():
-        old = getattr(config, key, None)
-        if dataclasses.is_dataclass(old) and isinstance(value, dict):
-            value = dataclasses.asdict(_merged(old, value, where))  # type: ignore[arg-type]
-        whole[key] = value
-    kept = {
-        field.name: value
-        for field in dataclasses.fields(config)
-        if (value := getattr(config, field.name)) is not None and field.name not in whole
-    }
-    plain = {
-        name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-        for name, value in kept.items()
-    }
-    without_null = {
-        name: {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
-        for name, value in {**plain, **whole}.items()
-    }
-    return from_mapping(type(config), without_null, where)
+def _plain(value: Any) -> Any:
+    """A config as mappings without nulls, as TOML would give it; other values as they are."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    items = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    return {name: _plain(item) for name, item in items if item is not None}
+
+
+def _merged(old: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Mappings joined, the second one's values before the first one's."""
+    both = {**old, **change}
+    for name in old.keys() & change.keys():
+        if isinstance(old[name], dict) and isinstance(change[name], dict):
+            both[name] = _merged(old[name], change[name])
+    return both

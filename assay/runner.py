@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.progress import Observer
 from assay.recipe import Recipe
@@ -30,6 +30,11 @@ from schemas.errors import AssayError, EnvironmentFault
 from schemas.rundir import RunDir
 from schemas.stage import Unit
 
+if TYPE_CHECKING:
+    from schemas.steps import UnitStep
+
+if TYPE_CHECKING:
+    pass
 ATTEMPTS = 2
 """How often a unit is given to a worker before it counts as failed."""
 
@@ -121,61 +126,73 @@ class Runner:
             EnvironmentFault: the machine is at fault; what was finished stays.
         """
         began = time.monotonic()
-        todo = deque((unit, 1) for unit in units if not run.is_done(stage.name, stage.outputs, unit))
+        todo = [unit for unit in units if not run.is_done(stage.name, stage.outputs, unit)]
         skipped = len(units) - len(todo)
         run.write_plan(stage.name, units)
-        view.started(stage.name, len(units), skipped, sum(unit.rows for unit, _ in todo))
+        view.started(stage.name, len(units), skipped, sum(unit.rows for unit in todo))
         failed: list[str] = []
-        busy: dict[Future[Any], tuple[_Slot, Unit, int]] = {}
-        while len(self.slots) < min(self.workers, len(todo)):
-            self.slots.append(self._new_slot())
-        idle = list(self.slots)
-        call = (run_unit, stage.name, stage.outputs, stage.step(recipe, run.root), run.root) if todo else ()
         try:
-            while todo or busy:
-                while todo and idle:
-                    slot = idle.pop()
-                    unit, attempt = todo.popleft()
-                    try:
-                        future = slot.executor.submit(*call, unit)
-                    except BrokenProcessPool:
-                        # Killed while it had nothing to do: no unit's fault.
-                        slot = self._replaced(slot)
-                        future = slot.executor.submit(*call, unit)
-                    busy[future] = (slot, unit, attempt)
-                done, _ = wait(busy, timeout=0.2, return_when=FIRST_COMPLETED)
-                view.tick()
-                for future in done:
-                    slot, unit, attempt = busy.pop(future)
-                    try:
-                        kept, drops = future.result()
-                        view.unit_done(unit.name, kept, drops)
-                    except BrokenProcessPool:
-                        again = attempt < ATTEMPTS
-                        view.trouble(
-                            f"{stage.name} {unit.name}: worker {slot.pid} was killed; "
-                            + ("trying this unit once more" if again else "giving this unit up")
-                        )
-                        if again:
-                            todo.append((unit, attempt + 1))
-                        else:
-                            failed.append(unit.name)
-                        slot = self._replaced(slot)
-                    except EnvironmentFault:
-                        raise
-                    except AssayError as error:
-                        view.trouble(str(error))
-                        failed.append(unit.name)
-                    idle.append(slot)
+            if todo:
+                self._work(stage, run, stage.step(recipe, run.root), todo, view, failed)
         finally:
             view.closed()
-            run_failed = sorted({*failed, *(unit.name for _, unit, _ in busy.values())})
-            if run_failed:
-                run.write_plan(stage.name, units, failed=run_failed)
+            if failed:
+                run.write_plan(stage.name, units, failed=sorted(failed))
         run.retire(stage.name, stage.outputs, (unit.name for unit in units))
         result = self._sum(stage, run, units, skipped, failed, time.monotonic() - began)
         view.finished(result.summary())
         return result
+
+    def _work(
+        self,
+        stage: Stage,
+        run: RunDir,
+        step: UnitStep,
+        units: Sequence[Unit],
+        view: Observer,
+        failed: list[str],
+    ) -> None:
+        """Give units to idle workers until all are done or failed; `failed` grows as they fail."""
+        todo = deque((unit, 1) for unit in units)
+        busy: dict[Future[Any], tuple[_Slot, Unit, int]] = {}
+        while len(self.slots) < min(self.workers, len(todo)):
+            self.slots.append(self._new_slot())
+        idle = list(self.slots)
+        while todo or busy:
+            while todo and idle:
+                slot = idle.pop()
+                unit, attempt = todo.popleft()
+                try:
+                    future = slot.executor.submit(run_unit, stage.name, stage.outputs, step, run.root, unit)
+                except BrokenProcessPool:
+                    # Killed while it had nothing to do: no unit's fault.
+                    slot = self._replaced(slot)
+                    future = slot.executor.submit(run_unit, stage.name, stage.outputs, step, run.root, unit)
+                busy[future] = (slot, unit, attempt)
+            done, _ = wait(busy, timeout=0.2, return_when=FIRST_COMPLETED)
+            view.tick()
+            for future in done:
+                slot, unit, attempt = busy.pop(future)
+                try:
+                    kept, drops = future.result()
+                    view.unit_done(unit.name, kept, drops)
+                except BrokenProcessPool:
+                    again = attempt < ATTEMPTS
+                    view.trouble(
+                        f"{stage.name} {unit.name}: worker {slot.pid} was killed; "
+                        + ("trying this unit once more" if again else "giving this unit up")
+                    )
+                    if again:
+                        todo.append((unit, attempt + 1))
+                    else:
+                        failed.append(unit.name)
+                    slot = self._replaced(slot)
+                except EnvironmentFault:
+                    raise
+                except AssayError as error:
+                    view.trouble(str(error))
+                    failed.append(unit.name)
+                idle.append(slot)
 
     def _sum(
         self,
