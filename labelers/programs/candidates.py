@@ -1,0 +1,114 @@
+"""Candidates of a program without a model: the reference, faults put into it, and harmless rewrites.
+
+In: a `Program` row. Out: distinct `Candidate`s, the reference first. `generator.model` says what made
+each: `reference`, `variant-1` (behaves like the reference), `mutation-1` (one fault, or one in each
+of several functions). Which ones is drawn by (seed, program), so it does not depend on other programs.
+Wrong: `SourceError` for a program that cannot be taken apart, which a `Program` row is not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from decompose.functions import functions
+from decompose.grammars import SourceError
+from decompose.mutate import Edit, apply, describe, edits, higher_order
+from decompose.variants import variants
+from labelers.programs.config import SampleConfig
+from schemas.ids import content_id, rng
+from schemas.records import Candidate, Generator
+from schemas.stage import Drop, Keep, Outcome
+
+REFERENCE = "reference"
+VARIANT = "variant-1"
+MUTATION = "mutation-1"
+
+# A long program has more places for a fault than candidates could be drawn from.
+_MAX_EDITS = 400
+# Draws for each higher-order candidate: a small program has few combinations, some drawn again.
+_TRIES = 20
+
+
+def sample(program: Mapping[str, Any], config: SampleConfig, seed: int) -> Outcome:
+    """The candidates of one program."""
+    try:
+        made = list(_candidates(program, config, seed))
+    except SourceError as error:
+        return Drop(program["id"], "syntax_error", str(error)[:500])
+    return Keep(tuple(made))
+
+
+def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> Iterator[Candidate]:
+    code, draw = program["code"], rng(seed, "sample", program["id"])
+    yield _candidate(program, code, REFERENCE, None, seed)
+    wanted = config.candidates - 1
+    seen = {code}
+    possible = edits(code, limit=_MAX_EDITS, rng=draw, language=program["language"])
+    harmless = variants(code)
+    draw.shuffle(harmless)
+    streams = {
+        VARIANT: ((one.code, one.detail) for one in harmless),
+        "higher": _higher(code, possible, config, draw),
+        MUTATION: _first(code, possible, draw),
+    }
+    some = round(wanted * config.variant_share)
+    several = round(wanted * config.higher_order_share)
+    quotas = [(VARIANT, some), ("higher", several), (MUTATION, wanted - some - several)]
+    made = 0
+    # What one kind cannot give, single faults and then combined ones make up for.
+    for kind, quota in (*quotas, (MUTATION, wanted), ("higher", wanted)):
+        given = 0
+        while given < quota and made < wanted and (drawn := next(streams[kind], None)) is not None:
+            text, detail = drawn
+            if text not in seen and _is_program(text):
+                seen.add(text)
+                yield _candidate(program, text, VARIANT if kind == VARIANT else MUTATION, detail, seed)
+                given, made = given + 1, made + 1
+
+
+def _first(code: str, possible: Sequence[Edit], draw: random.Random) -> Iterator[tuple[str, str]]:
+    """Single faults, each once, functions taking turns: every function goes wrong in some candidate."""
+    by_function: dict[str, list[Edit]] = {}
+    for edit in possible:
+        by_function.setdefault(edit.function, []).append(edit)
+    names = sorted(by_function)
+    draw.shuffle(names)
+    for name in names:
+        draw.shuffle(by_function[name])
+    while any(by_function.values()):
+        for name in names:
+            if by_function[name]:
+                edit = by_function[name].pop()
+                yield apply(code, [edit]), describe([edit])
+
+
+def _higher(
+    code: str, possible: Sequence[Edit], config: SampleConfig, draw: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Programs with a fault in each of two or more functions."""
+    most = min(config.max_order, len({edit.function for edit in possible}))
+    for _ in range(_TRIES * config.candidates if most >= 2 else 0):
+        chosen = higher_order(possible, draw.randint(2, most), draw)
+        yield apply(code, chosen), describe(chosen)
+
+
+def _is_program(code: str) -> bool:
+    try:
+        functions(code)
+    except SourceError:
+        return False
+    return True
+
+
+def _candidate(
+    program: Mapping[str, Any], completion: str, model: str, detail: str | None, seed: int
+) -> Candidate:
+    return Candidate(
+        id=content_id(program["id"], completion),
+        problem_id=program["problem_id"],
+        program_id=program["id"],
+        completion=completion,
+        generator=Generator(model=model, temperature=None, seed=seed, detail=detail),
+    )

@@ -1,0 +1,153 @@
+"""How the stages of programs use the sandbox: one a process, failures of its own tried again.
+
+In: jobs. Out: results in the order of the jobs, whatever the number of workers; equal jobs run once.
+Also the text form of calls and outcomes in the `tests` table: base64 of the sandbox's tagged encoding
+of (args, kwargs), and of ("value", value) or ("error", exception type).
+Wrong: `SandboxUnavailable` where the machine cannot isolate; `AssayError` for text that is no encoding.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sandbox import Call, DecodeError, ErrorRecord, Job, Limits, Result, Sandbox, decode, encode, equal
+from schemas.errors import AssayError
+
+Outcome = tuple[str, Any]
+"""("value", what was returned) or ("error", name of the exception's type)."""
+
+# An error of the machine's limits says nothing of a function's meaning.
+_OF_LIMITS = frozenset({"MemoryError", "RecursionError", "SystemExit", "KeyboardInterrupt", "GeneratorExit"})
+
+TIMEOUTS = frozenset({"timeout", "cpu_limit"})
+"""Statuses of a program that did not end in time."""
+
+
+@functools.cache
+def _sandbox(workers: int) -> Sandbox:
+    return Sandbox(workers=workers)
+
+
+def limits(cpu_s: float, wall_s: float, memory_mb: int) -> Limits:
+    """Bounds of one run; everything else is the sandbox's default."""
+    return Limits(cpu_s=cpu_s, wall_s=wall_s, memory_mb=memory_mb)
+
+
+def run_all(jobs: Iterable[Job], workers: int = 1, retries: int = 1) -> Iterator[Result]:
+    """Run jobs and yield their results in order; a failure of the sandbox itself is tried again."""
+    sandbox = _sandbox(workers)
+    waiting: list[Job] = []
+
+    def noted() -> Iterator[Job]:
+        for job in jobs:
+            waiting.append(job)
+            yield job
+
+    for result in sandbox.map(noted()):
+        job = waiting.pop(0)
+        last = result
+        for _ in range(retries):
+            if last.status != "infra_error":
+                break
+            last = sandbox.run(job)
+        yield last
+
+
+def run_one(job: Job, retries: int = 1) -> Result:
+    """Run one job; a failure of the sandbox itself is tried again."""
+    return next(run_all([job], 1, retries))
+
+
+def calls_job(code: str, function: str, calls: Sequence[Call], bounds: Limits, hash_seed: int = 0) -> Job:
+    """A job that makes calls of one module-level function."""
+    return Job("calls", {"solution.py": code}, function, calls, limits=bounds, hash_seed=hash_seed)
+
+
+def split_jobs(
+    code: str, suite: Sequence[str], entry: str, exports: Sequence[str], bounds: Limits
+) -> list[Job]:
+    """Jobs that run a suite's files against a program without showing it the tests.
+
+    Args:
+        exports: functions besides the entry point that the suite may call by name.
+    """
+    others = tuple(name for name in exports if name != entry and name.isidentifier())
+    return [
+        Job("split", {"solution.py": code, "test.py": text}, entry, exports=others, limits=bounds)
+        for text in suite
+    ]
+
+
+def outcome_of(value: Any) -> Outcome | None:
+    """What an output of a run says of the function; None where it says nothing that can be compared."""
+    if not isinstance(value, ErrorRecord):
+        return ("value", value)
+    if not value.raised or value.type in _OF_LIMITS:
+        return None
+    return ("error", value.type)
+
+
+def same(found: Outcome | None, expected: Outcome) -> bool:
+    """Whether an outcome is the expected one, types and all; errors are equal when their types are."""
+    if found is None or found[0] != expected[0]:
+        return False
+    if expected[0] == "error":
+        return bool(found[1] == expected[1])
+    try:
+        return equal(found[1], expected[1])
+    except RecursionError:
+        return False
+
+
+def to_text(value: Any) -> str:
+    """A value in the sandbox's tagged encoding, as base64.
+
+    Raises:
+        EncodeError: the value has no encoding.
+    """
+    return base64.b64encode(encode(value)).decode("ascii")
+
+
+def call_text(call: Call) -> str:
+    """The `call` column: a call's arguments."""
+    return to_text((tuple(call.args), dict(call.kwargs)))
+
+
+def _from_text(text: str, what: str) -> tuple[Any, Any]:
+    try:
+        value = decode(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, DecodeError) as error:
+        raise AssayError(
+            f"tests: {what} is not in the sandbox's encoding ({error}); make them again"
+        ) from None
+    if type(value) is not tuple or len(value) != 2:
+        raise AssayError(f"tests: {what} does not hold two values; run the tests stage again")
+    return value
+
+
+def read_call(text: str) -> Call:
+    """The call of a `call` column.
+
+    Raises:
+        AssayError: the text is not one that `call_text` gives.
+    """
+    args, kwargs = _from_text(text, "a call")
+    if type(args) is not tuple or type(kwargs) is not dict or any(type(key) is not str for key in kwargs):
+        raise AssayError("tests: a call does not hold arguments; run the tests stage again")
+    return Call(args, kwargs)
+
+
+def read_outcome(text: str) -> Outcome:
+    """The outcome of an `expected` column.
+
+    Raises:
+        AssayError: the text is not the encoding of an outcome.
+    """
+    kind, value = _from_text(text, "an expected value")
+    if kind not in ("value", "error") or (kind == "error" and type(value) is not str):
+        raise AssayError("tests: an expected value is of an unknown kind; run the tests stage again")
+    return kind, value
