@@ -201,4 +201,13 @@ def make_report(run: RunDir) -> Path:
 
     if not any(run.parts(table) for table in ("edits", "problems", "trajectories")):
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
-    return write(run)
+    return write(run, _reasons())
+
+
+def _reasons() -> dict[str, dict[str, str]]:
+    """Stage -> reason code -> sentence, from the rooms that drop rows."""
+    from labelers.commits.reasons import REASONS as COMMITS
+    from labelers.programs.reasons import REASONS as PROGRAMS
+    from miner.reasons import REASONS as MINER
+
+    return {**MINER, **COMMITS, **dict.fromkeys(("decompose", "tests", "sample", "verify"), PROGRAMS)}

@@ -1,8 +1,11 @@
-"""Why `label` and `build` drop a row, a sentence a reason."""
+"""Why `label` and `build` drop a row: stage, reason code, sentence."""
 
-REASONS = {
-    "no_criterion": "no criterion reached the score that a label needs",
-    "low_confidence": "the labeler was less sure of the criterion than the recipe asks",
-    "several_purposes": "the edit seems to have more than one purpose",
-    "reverted": "a later commit says that it reverts this one",
+REASONS: dict[str, dict[str, str]] = {
+    "label": {},
+    "build": {
+        "no_criterion": "no criterion reached the score that a label needs",
+        "low_confidence": "the labeler was less sure of the criterion than the recipe asks",
+        "several_purposes": "the edit seems to have more than one purpose",
+        "reverted": "a later commit says that it reverts this one",
+    },
 }
