@@ -1,8 +1,9 @@
-"""How much memory a process tree takes, read from the host's /proc.
+"""What a process tree takes, read from the host's /proc.
 
 In: the tree's root. Out: KiB that its processes take together, pages shared between them counted once
-where that matters, and how many tasks it has. A process that ends meanwhile counts nothing.
-Where no cgroup can be had this bounds what RLIMIT_AS, which is per process, cannot.
+where that matters, and how many tasks it has; or the processor time so far and the largest process.
+A process that ends meanwhile counts nothing, and so does one that the host hides from this user.
+This bounds what RLIMIT_AS, which is per process, cannot, and works without a writable cgroup.
 """
 
 from __future__ import annotations
@@ -30,6 +31,23 @@ def measure(root: int, limit_kb: int) -> tuple[int, int]:
                 fields = _fields(f"/proc/{pid}/status")
                 total += fields.get("RssAnon", 0) + fields.get("RssShmem", 0)
     return total, max(tasks - 1, 0)
+
+
+def spent(root: int) -> tuple[float, int]:
+    """Return (processor seconds so far, KiB of the largest process at its peak) below `root`.
+
+    The kernel forgets both for processes that die with their PID 1, so this is asked before.
+    """
+    ticks = peak_kb = 0
+    for pid in _descendants(root):
+        try:
+            line = Path(f"/proc/{pid}/stat").read_bytes()
+        except OSError:
+            continue
+        # After the name, which may hold anything: the 14th to 17th fields, own and waited-for time.
+        ticks += sum(map(int, line.rpartition(b")")[2].split()[11:15]))
+        peak_kb = max(peak_kb, _fields(f"/proc/{pid}/status").get("VmHWM", 0))
+    return ticks / os.sysconf("SC_CLK_TCK"), peak_kb
 
 
 def _descendants(root: int) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Any
 from sandbox import codec, farside
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
 from sandbox.job import Limits, Status
-from sandbox.memory import measure
+from sandbox.memory import measure, spent
 
 SETUP_S = 20.0
 # How long a tree may take to vanish after it was told to end, before the launcher itself is killed.
@@ -123,7 +123,8 @@ class Tree:
             seed = "random" if launch.hash_seed is None else str(launch.hash_seed)
             self.process = subprocess.Popen(
                 farside.command(given),
-                env={"PYTHONHASHSEED": seed},
+                # Each further arena of malloc would take 64 MiB of a program's address space.
+                env={"PYTHONHASHSEED": seed, "MALLOC_ARENA_MAX": "1"},
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -209,6 +210,7 @@ class Tree:
         """End the tree without a reason against it."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
+            self.cpu_s, self.max_rss_kb = spent(self.process.pid)
             self._close("control")
             self._close("requests")
 
@@ -298,8 +300,8 @@ class Tree:
                 self._end_clock()
             elif word == "usage":
                 user, system, rss = rest.split()
-                self.cpu_s = float(user) + float(system)
-                self.max_rss_kb = int(rss)
+                self.cpu_s = max(self.cpu_s, float(user) + float(system))
+                self.max_rss_kb = max(self.max_rss_kb, int(rss))
             elif word == "error":
                 self.setup_error = self.setup_error or rest
 

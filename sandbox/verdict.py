@@ -137,7 +137,8 @@ def run_alone(job: Job, launch: Launch) -> Result:
         tree.close()
     judge = _judge_script if job.kind == "script" else _judge_calls
     status, detail = _fact(tree) or judge(tree, said)
-    if status not in ("ok", "infra_error") and tree.crowded and status in ("timeout", "exception", "exit"):
+    refused = tree.crowded or (said.failure is not None and said.failure[3] == "processes")
+    if refused and status in ("timeout", "exception", "exit"):
         status, detail = "proc_limit", f"{job.limits.processes} processes were alive; {detail}"
     return _result(tree, said, status, detail, trust="inproc" if job.kind == "suite" else "external")
 

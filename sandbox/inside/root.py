@@ -70,13 +70,10 @@ def build(binds: list[str], tmpfs_mb: int) -> None:
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     base = _base(binds)
     kernel.mount("tmpfs", base, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
-    for path in binds:
-        target = base + path
-        if os.path.isdir(path):
-            os.makedirs(target, exist_ok=True)
-        else:
-            _touch(target)
-        _bind(path, target)
+    early = [path for path in binds if not path.startswith("/tmp/")]
+    late = [path for path in binds if path.startswith("/tmp/")]
+    for path in early:
+        _bind(path, base)
     for name in ("lib", "lib64", "bin"):
         if os.path.islink(f"/{name}") and not os.path.lexists(f"{base}/{name}"):
             os.symlink(os.readlink(f"/{name}"), f"{base}/{name}")
@@ -86,7 +83,7 @@ def build(binds: list[str], tmpfs_mb: int) -> None:
         _touch(f"{base}/dev/{name}")
     for name, goal in _LINKS.items():
         os.symlink(goal, f"{base}/dev/{name}")
-    _read_only(base, binds)
+    _read_only(base, early)
     for name in _DEVICES:
         kernel.mount(f"/dev/{name}", f"{base}/dev/{name}", flags=kernel.MS_BIND)
     kernel.mount(
@@ -98,6 +95,10 @@ def build(binds: list[str], tmpfs_mb: int) -> None:
     )
     os.mkdir(f"{base}{WORK}")
     os.chmod(f"{base}{WORK}", 0o1777)  # noqa: S103 - the uid that will write here is not decided yet
+    # Below the tmpfs that would have covered them.
+    for path in late:
+        _bind(path, base)
+        _read_only(base + path, [])
     os.chdir(base)
     # Both arguments the same: the old root comes to lie upon the new one, to be taken off by `seal`.
     kernel.pivot_root(".", ".")
@@ -115,7 +116,12 @@ def _touch(path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
-def _bind(path: str, target: str) -> None:
+def _bind(path: str, base: str) -> None:
+    target = base + path
+    if os.path.isdir(path):
+        os.makedirs(target, exist_ok=True)
+    else:
+        _touch(target)
     try:
         kernel.mount(path, target, flags=kernel.MS_BIND)
     except OSError as error:

@@ -1,0 +1,249 @@
+"""The supervisor: many threads, streams in order, nothing left behind, and no silent weakening."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import Call, Job, Limits, Sandbox, SandboxError, SandboxUnavailable, doctor, farside
+from sandbox import sandbox as module
+
+ROOT = Path(__file__).parents[2]
+JOB = Job("calls", {"solution.py": "def f(x):\n    return x * x"}, entry="f", calls=[Call((3,))])
+
+
+def job(number: int) -> Job:
+    return Job("calls", JOB.files, entry="f", calls=[Call((number,))])
+
+
+def open_descriptors() -> int:
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def children() -> list[str]:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+def test_map_yields_in_order_with_several_workers() -> None:
+    with Sandbox(workers=3) as box:
+        results = [result.outputs for result in box.map(job(n) for n in range(12))]
+    assert results == [[n * n] for n in range(12)]
+
+
+def test_map_reads_only_a_little_ahead() -> None:
+    taken = 0
+
+    def jobs() -> Iterator[Job]:
+        nonlocal taken
+        for number in range(1000):
+            taken += 1
+            yield job(number)
+
+    stream = Sandbox(workers=2).map(jobs())
+    assert next(stream).outputs == [0]
+    assert taken <= 6
+    stream.close()
+
+
+def test_map_of_nothing_is_nothing() -> None:
+    assert list(Sandbox().map([])) == []
+
+
+def test_run_may_be_called_from_many_threads() -> None:
+    box = Sandbox()
+    outputs: dict[int, object] = {}
+
+    def work(number: int) -> None:
+        outputs[number] = box.run(job(number)).outputs
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == {number: [number * number] for number in range(8)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def f(x):\n    return x", "raise SystemExit", "while True: pass", "import os; os.kill(0, 9)", "def f("],
+)
+@pytest.mark.parametrize("backend", ["auto", "plain"])
+def test_a_job_leaves_nothing_behind(
+    source: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    box = Sandbox(backend)
+    before = open_descriptors(), children()
+    for kind in ("calls", "split"):
+        files = {"solution.py": source, "test.py": "def check(candidate): candidate(1)"}
+        box.run(Job(kind, files, entry="f", calls=[Call((1,))], limits=Limits(wall_s=0.4)))
+    assert (open_descriptors(), children()) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_killing_the_supervisor_ends_its_jobs() -> None:
+    source = f"""
+        import sys
+        sys.path.insert(0, {str(ROOT)!r})
+        from sandbox import Job, Limits, Sandbox
+        program = "import os, time\\nfor _ in range(3):\\n  if not os.fork(): os.setsid()\\ntime.sleep(60)"
+        print("go", flush=True)
+        Sandbox().run(Job("script", {{"main.py": program}}, limits=Limits(wall_s=60)))
+        """
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert supervisor.stdout is not None
+    supervisor.stdout.readline()
+    family: set[int] = set()
+    deadline = time.monotonic() + 20
+    while len(family) < 5 and time.monotonic() < deadline:
+        family = descendants(supervisor.pid)
+        time.sleep(0.02)
+    os.kill(supervisor.pid, signal.SIGKILL)
+    supervisor.wait()
+    supervisor.stdout.close()
+    assert len(family) >= 5
+    while any(map(alive, family)) and time.monotonic() < deadline + 10:
+        time.sleep(0.02)
+    assert [pid for pid in family if alive(pid)] == []
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                found |= {int(child)} | descendants(int(child))
+    except OSError:
+        pass
+    return found
+
+
+def test_an_interrupted_run_ends_its_job() -> None:
+    class Stop(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Stop
+
+    before = open_descriptors()
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(Stop):
+            Sandbox().run(Job("script", {"main.py": "import time; time.sleep(60)"}, limits=Limits(wall_s=60)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert children() == []
+    assert open_descriptors() == before
+
+
+def test_the_plain_backend_must_be_asked_for_and_says_what_it_is() -> None:
+    result = Sandbox("plain").run(JOB)
+    assert (result.status, result.outputs) == ("ok", [9])
+    assert (result.backend, result.isolation) == ("plain", "none")
+    assert Sandbox().run(JOB).isolation == "namespaces"
+
+
+def test_the_plain_backend_sweeps_its_descendants_away() -> None:
+    source = (
+        "import os, time\nif os.fork() == 0: os.setsid(); os.fork(); time.sleep(30)\nprint('x', flush=True)"
+    )
+    started = time.monotonic()
+    result = Sandbox("plain").run(Job("script", {"main.py": source}, limits=Limits(wall_s=20)))
+    assert (result.status, result.stdout) == ("ok", "x\n")
+    assert time.monotonic() - started < 15
+
+
+def test_auto_refuses_where_namespaces_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = module._run
+
+    def refused(job: Job, backend: str, packages: list[str]):
+        result = real(job, backend, packages)
+        result.status, result.detail = (
+            "infra_error",
+            "set-up: [Errno 1] unshare(user): Operation not permitted",
+        )
+        return result
+
+    monkeypatch.setattr(module, "_run", refused)
+    module._require_namespaces.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match=r"sysctl user\.max_user_namespaces") as caught:
+            Sandbox()
+        assert "\n" not in str(caught.value)
+        Sandbox("plain")
+    finally:
+        module._require_namespaces.cache_clear()
+
+
+def test_the_doctor_reports_a_machine_that_cannot_isolate() -> None:
+    box = Sandbox("plain")
+    layers = doctor.layers(box.run)
+    held = {layer.name: layer.holds for layer in layers}
+    assert not held["mnt namespace"]
+    assert not held["host files hidden"]
+    assert not held["network unreachable"]
+    assert held["no_new_privs"]
+
+
+def test_a_launcher_that_cannot_start_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = Sandbox()
+    monkeypatch.setattr(farside, "executable", lambda: "/nonexistent/python")
+    before = open_descriptors()
+    for kind in ("calls", "split"):
+        result = box.run(Job(kind, {"solution.py": "", "test.py": ""}, entry="f"))
+        assert result.status == "infra_error"
+    monkeypatch.setattr(farside, "executable", lambda: "/bin/false")
+    assert box.run(JOB).status == "infra_error"
+    assert open_descriptors() == before
+
+
+def test_files_that_do_not_fit_are_our_failure_not_the_programs() -> None:
+    big = Job("script", {"main.py": "", "data": "x" * (3 << 20)}, limits=Limits(tmpfs_mb=1))
+    result = Sandbox().run(big)
+    assert (result.status, "No space left" in result.detail) == ("infra_error", True)
+
+
+def test_bad_arguments_are_sandbox_errors() -> None:
+    with pytest.raises(SandboxError, match="backend"):
+        Sandbox("chroot")  # type: ignore[arg-type]
+    with pytest.raises(SandboxError, match="workers"):
+        Sandbox(workers=0)
+    with pytest.raises(SandboxError, match="not a folder"):
+        Sandbox(packages=["/nonexistent"])
+
+
+def test_results_carry_measurements() -> None:
+    source = "from time import process_time as t\nx = bytearray(50 << 20)\nwhile t() < 0.2: pass"
+    result = Sandbox().run(Job("script", {"main.py": source}, limits=Limits(wall_s=30)))
+    assert result.cpu_s >= 0.2
+    assert result.wall_s >= 0.2
+    assert result.max_rss_kb > 50 << 10
+
+
+def test_a_stopped_job_still_carries_measurements() -> None:
+    source = "x = bytearray(50 << 20)\nwhile True: pass"
+    result = Sandbox().run(Job("script", {"main.py": source}, limits=Limits(wall_s=0.6)))
+    assert result.status == "timeout"
+    assert result.cpu_s > 0.05
+    assert result.max_rss_kb > 50 << 10
