@@ -40,7 +40,7 @@ class TrainConfig:
         batch_pairs: pairs in one forward pass.
         accumulation: forward passes in one optimizer step; the result does not depend on how a step
             is cut into passes.
-        epochs: passes over the training pairs, when `max_steps` is 0.
+        epochs: passes over the training pairs, when `max_steps` is 0; 0 picks 2 for `tiny`, else 1.
         max_steps: optimizer steps; 0 means whole epochs.
         lr: peak learning rate; 0 picks 2e-3 for `tiny`, else 1e-5.
         min_lr_ratio: the schedule ends at this share of `lr`.
@@ -68,9 +68,9 @@ class TrainConfig:
     max_length: int = 0
     truncation: str = "difference"
     min_completion: int = 32
-    batch_pairs: int = 8
+    batch_pairs: int = 4
     accumulation: int = 1
-    epochs: int = 1
+    epochs: int = 0
     max_steps: int = 0
     lr: float = 0.0
     min_lr_ratio: float = 0.05
@@ -103,11 +103,11 @@ class TrainConfig:
         _one_of("magnitude", self.magnitude, MAGNITUDES)
         if not self.model:
             raise AssayError("train.model: is empty; give `tiny`, a model folder or a Hub id")
-        for name in ("min_completion", "batch_pairs", "accumulation", "epochs", "eval_batch"):
+        for name in ("min_completion", "batch_pairs", "accumulation", "eval_batch"):
             _within(name, getattr(self, name), 1, None)
         for name in ("max_length", "max_steps", "lr", "weight_decay", "clip", "lm_weight"):
             _within(name, getattr(self, name), 0, None)
-        for name in ("magnitude_weight", "eval_every", "threads", "margin"):
+        for name in ("magnitude_weight", "epochs", "eval_every", "threads", "margin"):
             _within(name, getattr(self, name), 0, None)
         for name in ("min_lr_ratio", "warmup_ratio"):
             _within(name, getattr(self, name), 0, 1)
@@ -143,6 +143,7 @@ class TrainConfig:
         tiny = self.model == TINY
         return dataclasses.replace(
             self,
+            epochs=self.epochs or (2 if tiny else 1),
             lr=self.lr or (2e-3 if tiny else 1e-5),
             max_length=self.max_length or (384 if tiny else 4096),
         )
@@ -153,8 +154,9 @@ class TrainConfig:
 
     def to_toml(self) -> str:
         """The config as TOML text that `from_mapping` reads back to the same config."""
-        # JSON's strings, numbers, booleans and flat lists are TOML's.
-        return "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.as_dict().items())
+        # JSON's numbers, flat lists and strings are TOML's, but for the delete character.
+        values = {key: json.dumps(value, ensure_ascii=False) for key, value in self.as_dict().items()}
+        return "".join(f"{key} = {value}\n" for key, value in values.items()).replace("\x7f", "\\u007f")
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:

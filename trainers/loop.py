@@ -24,7 +24,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
@@ -112,8 +112,13 @@ def train(
     started = time.monotonic()
     config = config.resolved()
     seed = rng(config.seed, "train", config.model).getrandbits(63)
-    with quiet(), reproducible(config.threads, seed), _replacing_folder(Path(out_dir)) as folder:
-        log = _Log(folder / "train.jsonl", started, progress)
+    with (
+        quiet(),
+        reproducible(config.threads, seed),
+        _replacing_folder(Path(out_dir)) as folder,
+        (folder / "train.jsonl").open("w") as lines,
+    ):
+        log = _Log(lines, started, progress)
         corpus = data.read_pairs(train_shards)
         held_out = data.read_pairs(dev_shards)
         if not dev_shards:
@@ -157,7 +162,6 @@ def train(
         write_text(folder / "train.toml", config.to_toml())
         write_text(folder / "README.md", card.model_card(run))
         write_text(folder / "run.json", json.dumps(run, indent=1) + "\n")
-        log.close()
     return TrainResult(Path(out_dir), steps, len(pairs), account.by_reason(), log.dev, run["seconds"], run)
 
 
@@ -325,9 +329,8 @@ def evaluate_pairs(
 class _Log:
     """`train.jsonl` and the progress callback: one dict a line, the same for both."""
 
-    def __init__(self, path: Path, started: float, progress: Progress | None) -> None:
-        self._file = path.open("w")
-        self._started, self._progress = started, progress
+    def __init__(self, lines: TextIO, started: float, progress: Progress | None) -> None:
+        self._file, self._started, self._progress = lines, started, progress
         self.tokens = 0
         self.dev: dict[str, Any] | None = None
 
@@ -348,10 +351,6 @@ class _Log:
         """Log an evaluation and remember it as the newest."""
         self.dev = result
         self._emit({"event": "dev", "step": step, **result})
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 @contextlib.contextmanager

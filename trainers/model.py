@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import (
@@ -139,7 +140,7 @@ def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardMode
         return RewardModel(made.base_model, made.get_output_embeddings())
     try:
         model = _load(config.model)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise AssayError(f"{config.model}: cannot be loaded as a model ({first_line(error)})") from None
     embedding: Any = model.trunk.get_input_embeddings()
     have, need = embedding.num_embeddings, len(tokenizer)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification
 
 from schemas.errors import AssayError
@@ -50,12 +51,11 @@ class Scorer:
         how: dict[str, Any] = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
         try:
             with quiet():
-                self._model: Any = AutoModelForSequenceClassification.from_pretrained(
-                    str(model), **how
-                ).eval()
-        except (OSError, ValueError, ImportError) as error:
+                loaded: Any = AutoModelForSequenceClassification.from_pretrained(str(model), **how)
+        except (OSError, ValueError, ImportError, SafetensorError) as error:
             raise AssayError(f"{model}: cannot be loaded as a reward model ({first_line(error)})") from None
-        config: Any = self._model.config
+        self._model = loaded.eval()
+        config: Any = loaded.config
         if config.num_labels != 1:
             raise AssayError(f"{model}: has {config.num_labels} labels; a reward model has one")
         self._pad_id = int(self.tokenizer.pad_token_id or 0)

@@ -1,0 +1,165 @@
+"""The reward model against transformers' own classes, and a step's independence of its micro-batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from train_helpers import made_pairs
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM, Qwen3ForSequenceClassification
+
+from trainers import model as reward_model
+from trainers.config import TrainConfig
+from trainers.data import Pair, TokenPair, collate, pad
+from trainers.loop import accumulate, optimizer_groups
+from trainers.model import RewardModel, build
+from trainers.tokenizer import train_tokenizer
+
+CONFIG = TrainConfig(vocab_size=512, threads=1).resolved()
+NOBODY = Pair("p", "", "", "", "", "Python", "FC", "c", None)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return train_tokenizer((row["chosen"] for row in made_pairs(20)), 512)
+
+
+@pytest.fixture
+def model(tokenizer: PreTrainedTokenizerFast) -> RewardModel:
+    made = build(CONFIG, tokenizer)
+    with torch.no_grad():
+        made.score.weight.copy_(torch.linspace(-1, 1, 64))
+    return made
+
+
+def random_pairs(lengths: list[tuple[int, int, int]], seed: int = 0) -> list[TokenPair]:
+    draws = np.random.default_rng(seed)
+    pairs = []
+    for prompt, chosen, rejected in lengths:
+        head = draws.integers(3, 250, prompt).astype(np.int32)
+        ends = [draws.integers(3, 250, size).astype(np.int32) for size in (chosen, rejected)]
+        pairs.append(
+            TokenPair(NOBODY, np.concatenate([head, ends[0]]), np.concatenate([head, ends[1]]), prompt, False)
+        )
+    return pairs
+
+
+def test_rewards_are_those_of_transformers_sequence_classifier(model: RewardModel) -> None:
+    config: Any = model.trunk.config
+    config.num_labels = 1
+    peer = Qwen3ForSequenceClassification(config).eval()
+    peer.model.load_state_dict(model.trunk.state_dict())
+    peer.score.load_state_dict(model.score.state_dict())
+    ids, mask = pad([pair.chosen for pair in random_pairs([(1, 3, 1), (5, 40, 2), (2, 1, 1)])], 0)
+    torch.testing.assert_close(
+        model.eval().rewards(ids, mask), peer(input_ids=ids, attention_mask=mask).logits.squeeze(-1)
+    )
+
+
+def test_the_language_model_term_is_transformers_loss_on_completion_tokens(model: RewardModel) -> None:
+    config: Any = model.trunk.config
+    peer = Qwen3ForCausalLM(config).eval()
+    peer.model.load_state_dict(model.trunk.state_dict())
+    peer.tie_weights()
+    pairs = random_pairs([(4, 9, 3), (2, 30, 12), (7, 1, 20)])
+    batch = collate(pairs, 0)
+    labels = torch.full_like(batch.input_ids[:3], -100)
+    for row, pair in enumerate(pairs):
+        labels[row, pair.prompt_length : len(pair.chosen)] = torch.from_numpy(
+            pair.chosen[pair.prompt_length :].astype(np.int64)
+        )
+    theirs = peer(input_ids=batch.input_ids[:3], attention_mask=batch.attention_mask[:3], labels=labels).loss
+    ours = model.eval()(batch, with_lm=True).lm / sum(pair.lm_tokens for pair in pairs)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_logits_in_pieces_give_the_same_loss_and_gradient(
+    model: RewardModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = collate(random_pairs([(4, 50, 3), (2, 30, 12)]), 0)
+
+    def gradient() -> tuple[torch.Tensor, torch.Tensor]:
+        model.zero_grad()
+        loss = model(batch, with_lm=True).lm
+        loss.backward()
+        grad = model.trunk.get_input_embeddings().weight.grad
+        assert grad is not None
+        return loss.detach(), grad.clone()
+
+    whole = gradient()
+    vocabulary = model.trunk.get_input_embeddings().weight.shape[0]
+    monkeypatch.setattr(reward_model, "LOGITS_AT_ONCE", 7 * vocabulary)
+    for left, right in zip(whole, gradient(), strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)
+
+
+def test_a_new_model_prefers_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
+    output = build(CONFIG, tokenizer)(collate(random_pairs([(3, 5, 8)]), 0), with_lm=False)
+    assert output.chosen.item() == output.rejected.item() == 0
+
+
+def test_padding_does_not_change_a_reward(model: RewardModel) -> None:
+    pairs = random_pairs([(3, 5, 8), (3, 90, 60)])
+    alone = model.eval()(collate(pairs[:1], 0), with_lm=False)
+    padded = model(collate(pairs, 0), with_lm=False)
+    torch.testing.assert_close(alone.chosen, padded.chosen[:1], rtol=0, atol=1e-6)
+
+
+lengths = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(1, 60), st.integers(1, 60)), min_size=8, max_size=8
+)
+
+
+@given(lengths, st.sampled_from(["centered", "abs"]), st.integers(0, 1000))
+@settings(max_examples=12, deadline=None)
+def test_a_steps_gradient_does_not_depend_on_its_micro_batches(
+    shape: list[tuple[int, int, int]], magnitude: str, seed: int
+) -> None:
+    pairs = random_pairs(shape, seed)
+    # The terms all weigh enough to show when one is normalised by a micro-batch.
+    base = {"vocab_size": 512, "threads": 1, "lm_weight": 0.4, "magnitude_weight": 0.1}
+    results = []
+    for batch_pairs, accumulation in ((8, 1), (4, 2), (3, 3), (1, 8)):
+        config = TrainConfig.from_mapping(
+            {**base, "magnitude": magnitude, "batch_pairs": batch_pairs, "accumulation": accumulation}
+        ).resolved()
+        made = _scored_model()
+        stats = accumulate(made, pairs, config, 0)
+        gradients = torch.cat([p.grad.flatten() for p in made.parameters() if p.grad is not None])
+        results.append((gradients, torch.tensor([stats.loss, stats.bt, stats.lm, stats.magnitude])))
+    for gradients, terms in results[1:]:
+        torch.testing.assert_close(terms, results[0][1], rtol=1e-5, atol=1e-6)
+        scale = results[0][0].abs().max().item()
+        torch.testing.assert_close(gradients, results[0][0], rtol=1e-3, atol=2e-5 * max(1.0, scale))
+
+
+def _scored_model(cache: dict[str, PreTrainedTokenizerFast] = {}) -> RewardModel:  # noqa: B006
+    if not cache:
+        cache["tokenizer"] = train_tokenizer(["x = 1\n"], 512)
+    made = build(CONFIG, cache["tokenizer"])
+    with torch.no_grad():
+        made.score.weight.copy_(torch.linspace(-1, 1, 64))
+    return made
+
+
+def test_norms_and_the_score_head_do_not_decay_and_nothing_is_left_out(model: RewardModel) -> None:
+    groups = optimizer_groups(model, 0.1)
+    free = {id(p) for p in groups[1]["params"]}
+    for name, parameter in model.named_parameters():
+        assert (id(parameter) in free) == ("norm" in name or name == "score.weight"), name
+    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+    assert (groups[0]["weight_decay"], groups[1]["weight_decay"]) == (0.1, 0.0)
+
+
+def test_weights_depend_on_the_seed_and_not_on_torchs_generator(tokenizer: PreTrainedTokenizerFast) -> None:
+    def weights(seed: int) -> torch.Tensor:
+        torch.rand(3)
+        config = TrainConfig(vocab_size=512, seed=seed).resolved()
+        return build(config, tokenizer).trunk.get_input_embeddings().weight
+
+    assert torch.equal(weights(0), weights(0))
+    assert not torch.equal(weights(0), weights(1))
