@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from tree_sitter import Node, Tree
 
 from decompose.grammars import MAX_DEPTH, SourceError, encode_source, parse, tree_depth, walk
-from decompose.source import Definition, Source
+from decompose.source import BLANK, Definition, Source
 from schemas.records import FunctionSpan
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -172,11 +172,12 @@ def _definition(
     joined = between.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
     same_line = b"#" not in joined and b"\n" not in joined
     doc = ast.get_docstring(meant, clean=False)
+    end = node.start_byte + len(data[node.start_byte : node.end_byte].rstrip(BLANK))
     first = next(child for child in body.named_children if child.type != "comment")
     span = FunctionSpan(
         name=".".join((*path, meant.name)),
         start_byte=node.start_byte,
-        end_byte=node.end_byte,
+        end_byte=end,
         signature=data[inner.start_byte : head_end].decode(),
         docstring=None if doc is None else doc.encode("utf-8", "backslashreplace").decode(),
         calls=names.calls(meant, path),
@@ -187,7 +188,7 @@ def _definition(
         head_end=head_end,
         line_end=line_end,
         body_start=body_start,
-        body_end=body.end_byte,
+        body_end=end,
         doc_end=None if doc is None else first.end_byte,
         indent=None if same_line else data[data.rfind(b"\n", 0, body_start) + 1 : body_start],
         newline=b"\r\n" if data[line_end : line_end + 2] == b"\r\n" else b"\n",

@@ -16,7 +16,7 @@ from tree_sitter import Node
 from decompose.grammars import walk
 from decompose.mutate import Edit
 from decompose.python import parse_python
-from decompose.source import Definition, Source
+from decompose.source import BLANK, Definition, Source
 
 _BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _NEGATED = {
@@ -159,7 +159,7 @@ class _Proposals:
         }
 
     def text(self, node: Node) -> bytes:
-        return self.data[node.start_byte : node.end_byte]
+        return self.data[node.start_byte : node.end_byte].rstrip(BLANK)
 
     def edit(self, operator: str, start: int, end: int, new: bytes, detail: str | None = None) -> Edit:
         if new and end > start:
@@ -269,10 +269,11 @@ class _Proposals:
         if len(others) == 1 and others[0].type == "else_clause" and first is not None:
             second = others[0].child_by_field_name("body")
             if second is not None and self._lead(first) == self._lead(second):
-                between = self.data[first.end_byte : second.start_byte]
-                new = self.text(second) + between + self.text(first)
-                detail = "the two branches"
-                yield self.edit("branch_swap", first.start_byte, second.end_byte, new, detail)
+                old, other = self.text(first), self.text(second)
+                between = self.data[first.start_byte + len(old) : second.start_byte]
+                end = second.start_byte + len(other)
+                new = other + between + old
+                yield self.edit("branch_swap", first.start_byte, end, new, "the two branches")
                 return
         yield from self._negate(node.child_by_field_name("condition"))
 

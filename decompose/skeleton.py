@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 
 from decompose.grammars import SourceError, encode_source, parse, walk
-from decompose.source import Definition, Source, read
+from decompose.source import BLANK, Definition, Source, read
 
 _DEF_LINE = re.compile(rb"[ \t\f]*(?:async[ \t]+)?def\b")
 
@@ -95,7 +95,7 @@ def splice(code: str, function_name: str, new_function_source: str, language: st
 
 def _moved(text: bytes, target: bytes, language: str) -> bytes:
     """A definition's text as it stands behind `target`, the indentation of its first line."""
-    text = text.rstrip(b" \t\f\r\n")
+    text = text.rstrip(BLANK)
     lines = text.splitlines(keepends=True)
     while lines and not lines[0].strip():
         lines.pop(0)

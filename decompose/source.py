@@ -17,6 +17,9 @@ from decompose.grammars import SourceError
 from schemas.errors import AssayError
 from schemas.records import FunctionSpan
 
+BLANK = b" \t\f\r\n"
+"""What does not belong to a node at its end: a grammar's comments may reach to the line feed."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Definition:

@@ -1,0 +1,6 @@
+"""A slow machine is no defect: no example has a deadline."""
+
+from hypothesis import settings
+
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
