@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sandbox.job import Job, Layer, Limits, Result
+from sandbox.memory import can_measure
 
 Run = Callable[[Job], Result]
 
@@ -128,6 +129,7 @@ def _judge(found: dict[str, Any]) -> list[Layer]:
         Layer("empty environment", not found["environ"], f"{len(found['environ'])} variables"),
         Layer("own processes only", all(pid < 100 for pid in found["pids"]), f"sees {found['pids']}"),
         Layer("resource limits", all(value > 0 for value in limits.values()), str(limits)),
+        Layer("memory of the tree", can_measure(), "read from /proc/*/task/*/children every 50 ms"),
         Layer("closed descriptors", len(found["fds"]) <= 5, f"open: {found['fds']}"),
     ]
     return made

@@ -33,6 +33,11 @@ def measure(root: int, limit_kb: int) -> tuple[int, int]:
     return total, max(tasks - 1, 0)
 
 
+def can_measure() -> bool:
+    """Whether this kernel tells a process's children, without which every tree looks empty."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
 def spent(root: int) -> tuple[float, int]:
     """Return (processor seconds so far, KiB of the largest process at its peak) below `root`.
 

@@ -8,6 +8,7 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -201,16 +202,21 @@ class Tree:
         self._write()
 
     def stop(self, status: Status, detail: str) -> None:
-        """End the tree; the first reason counts. Closing the control pipe makes the launcher kill PID 1."""
+        """End the tree, and remember why; the first reason counts."""
         if self.stopped is None:
             self.stopped = (status, detail)
         self.end()
 
     def end(self) -> None:
-        """End the tree without a reason against it."""
+        """Have the launcher kill PID 1, without a reason against the program."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
             self.cpu_s, self.max_rss_kb = spent(self.process.pid)
+            for number, name in self._open.items():
+                if name == "control":
+                    # A word as well as the end: a fork of this process may hold the pipe open.
+                    with contextlib.suppress(OSError):
+                        os.write(number, b"x")
             self._close("control")
             self._close("requests")
 

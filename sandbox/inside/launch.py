@@ -6,7 +6,7 @@ In: the job as one encoded dict, and five descriptors: the file it came in, the 
 channel, the control pipe, the request pipe (or -1).
 Out, on the status pipe, which the program never holds: "started", "exit <wait status>",
 "usage <user s> <system s> <max rss KiB>", or "error <text>" when set-up failed and nothing was run.
-The control pipe says nothing: when its other end closes (the supervisor's wish, or its death), PID 1 is
+When anything comes over the control pipe, or its other end closes since the supervisor died, PID 1 is
 killed, and the kernel kills every process of its namespace with it.
 """
 
@@ -187,7 +187,7 @@ def _sweep_and_exit() -> NoReturn:
 
 def _children(parent: int) -> list[int]:
     try:
-        with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+        with open(f"/proc/{parent}/task/{parent}/children", "rb") as file:
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []
@@ -219,7 +219,7 @@ def _set_limits(config: dict[str, Any]) -> None:
     limits = config["limits"]
     mib = 1 << 20
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with open("/proc/self/statm", "rb") as file:
             pages = int(file.read().split()[0])
     except OSError:
         pages = _USUAL_PAGES

@@ -247,3 +247,25 @@ def test_a_stopped_job_still_carries_measurements() -> None:
     assert result.status == "timeout"
     assert result.cpu_s > 0.05
     assert result.max_rss_kb > 50 << 10
+
+
+def test_a_copy_of_our_descriptors_elsewhere_does_not_keep_a_job_alive() -> None:
+    """A process forked off meanwhile holds the same pipes; here duplicates stand for it."""
+    copies: list[int] = []
+
+    def copy() -> None:
+        time.sleep(0.4)
+        for entry in list(Path("/proc/self/fd").iterdir()):
+            if "pipe:" in os.readlink(entry):
+                copies.append(os.dup(int(entry.name)))
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    program = {"main.py": "import time; time.sleep(60)"}
+    result = Sandbox().run(Job("script", program, limits=Limits(wall_s=1)))
+    thread.join()
+    for number in copies:
+        os.close(number)
+    assert copies
+    assert (result.status, result.exit_code) == ("timeout", None)
+    assert children() == []
