@@ -1,7 +1,7 @@
 """Settings of the miner's stages, as they stand in a recipe: plain scalars and tuples of strings.
 
 A settings object is part of its stage's task key, so a changed value makes the stage run again.
-`check()` raises `AssayError` naming the field when a value makes no sense.
+Making one raises `AssayError` naming the field when a value makes no sense.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ class MineConfig:
     drop_vendored: bool = True
     drop_generated: bool = True
 
-    def check(self) -> None:
-        """Raise AssayError when a value makes no sense."""
+    def __post_init__(self) -> None:
         _at_least(
             "mine",
             self,
@@ -99,8 +98,7 @@ class SelectConfig:
     require_merged: bool = False
     licenses: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        """Raise AssayError when a value makes no sense."""
+    def __post_init__(self) -> None:
         bounds = {"min_file_chars": 0, "max_file_chars": 1, "max_changed_lines": 1, "max_hunks": 1}
         _at_least("select", self, bounds)
 
@@ -121,8 +119,7 @@ class ImportConfig:
     license: str = ""
     test_share: float = 0.1
 
-    def check(self) -> None:
-        """Raise AssayError when a value makes no sense."""
+    def __post_init__(self) -> None:
         _at_least("import", self, {"rows_per_part": 1, "max_row_bytes": 1})
         if not 0 <= self.test_share <= 1:
             raise AssayError(f"import.test_share: {self.test_share} is not a share; give 0 to 1")

@@ -31,6 +31,8 @@ from schemas.stage import Drop, Keep, Outcome, Unit
 
 _TYPES = {"A": "added", "D": "deleted", "T": "type changed"}
 _GITLINK, _SYMLINK = "160000", "120000"
+_SAMPLE = 200
+"""Newest commits of a partial clone whose contents are looked for."""
 
 
 class _Dropped(Exception):
@@ -240,6 +242,21 @@ def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
     )
 
 
+def _refuse_missing_contents(repository: Repository, commits: Sequence[str]) -> None:
+    """Refuse a clone whose contents were left on the server: git would fetch them, this never does."""
+    trust_object_store()
+    odb = pygit2.Odb(str(repository.objects))
+    for _, change in read_changes(repository, commits):
+        if change is not None:
+            first = change.first
+            if first is None or first.new_mode in (_GITLINK, "000000") or odb.exists(first.new_id):
+                continue
+        raise AssayError(
+            f"{repository.path}: a partial clone without the contents of its files; fetch them with "
+            f"`git -C {repository.path} fetch --refetch --no-filter origin`"
+        )
+
+
 def plan_units(config: MineConfig, path: Path, limit: int | None = None) -> list[Unit]:
     """Cut a repository's history into units of `commits_per_unit` commits, oldest first.
 
@@ -252,6 +269,8 @@ def plan_units(config: MineConfig, path: Path, limit: int | None = None) -> list
     """
     repository = open_repository(path)
     history = read_history(repository)
+    if repository.partial:
+        _refuse_missing_contents(repository, history.order[-_SAMPLE:])
     license_id = repository_license(path, repository.head)
     slug = slug_of(repository.name, history.order[0])
     order = history.order if limit is None else history.order[:limit]
@@ -277,9 +296,8 @@ def plan_mine(config: MineConfig, repos: Sequence[Path], limit: int | None = Non
     """Plan the mining of local repositories, in the order given; `limit` bounds all commits together.
 
     Raises:
-        AssayError: no repository or the same one twice; one cannot be mined; a setting makes no sense.
+        AssayError: no repository or the same one twice; one cannot be mined.
     """
-    config.check()
     if not repos:
         raise AssayError("mine: no repository; give the folder of at least one local git repository")
     units: list[Unit] = []

@@ -56,5 +56,10 @@ IMPORT = {
     "duplicate": "an earlier row of the file is the same one",
 }
 
-REASONS: dict[str, dict[str, str]] = {"mine": MINE, "select": SELECT, "import": IMPORT}
+REASONS: dict[str, dict[str, str]] = {
+    "mine": MINE,
+    "select": SELECT,
+    "problems": IMPORT,
+    "trajectories": IMPORT,
+}
 """Stage -> reason code -> sentence."""
