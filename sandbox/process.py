@@ -9,6 +9,7 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import subprocess
@@ -27,7 +28,9 @@ SETUP_S = 20.0
 GRACE_S = 2.0
 _RELEASE_S = 0.2
 _TICK_S = 0.05
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
+# A program that floods its output is switched to and fro less often with a larger pipe.
+_PIPE_BYTES = 1 << 20
 # What the interpreter itself and the processes' shared pages may add to the tree's resident memory.
 _MEMORY_SLACK_KB = 48 << 10
 
@@ -149,6 +152,9 @@ class Tree:
         self._open = {number: name for name, number in ours.items()}
         for number in self._open:
             os.set_blocking(number, False)
+        for name in ("out", "err"):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(ours[name], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     # -- what the loop needs
 
@@ -332,8 +338,6 @@ class Tree:
 
 def _memory_file(data: bytes) -> int:
     """An unnamed file that holds `data`, at its beginning, and that nobody can change."""
-    import fcntl
-
     number = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         view = memoryview(data)
