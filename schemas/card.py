@@ -1,0 +1,478 @@
+"""The dataset card of a run: README.md with YAML front matter, made from what the run holds.
+
+In: a run directory with finished rows of a published table, the id of the dataset, the recipe's text.
+Out: one Markdown text, the same for the same run. Nothing in it is written by hand: counts come from
+the shards and sidecars, columns from the records' declarations.
+
+Names that come from rows (languages, licences, labelers, reasons) are data of strangers. They are
+printed as code spans without the characters that could end one, on one line, clipped, with unseen
+characters written out. Paths of the machine stay off the card: `public_recipe` cuts them.
+
+Errors: `ShardError` for a shard that cannot be read, `AssayError` for a recipe that is not TOML.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.declare import describe, schema_of
+from schemas.errors import AssayError, ShardError
+from schemas.records import SPLIT_TABLES, TABLES
+from schemas.rundir import SPLITS, Part, RunDir
+
+NAME_CHARS = 100
+"""Longest name that the card prints, in characters."""
+
+LISTED = 30
+"""How many names of an open set (languages, licences, labelers) are listed; the rest is summed."""
+
+_TASKS = {
+    "pairs": ("text-ranking", "text-classification"),
+    "steps": ("text-classification",),
+    "trajectories": ("text-classification",),
+}
+_TAGS = {
+    "pairs": ("preference",),
+    "steps": ("process-supervision",),
+    "trajectories": ("agent", "trajectories"),
+}
+_ORDER = (
+    *("mine", "select", "label", "build"),
+    *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
+)
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+_LARGE = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"), (10**10, "1B<n<10B"))
+
+# The Hub refuses a licence that it does not know by name: its own list, as far as code has them.
+_HUB_LICENSES = (
+    "afl-3.0 agpl-3.0 apache-2.0 artistic-2.0 bsd-2-clause bsd-3-clause bsd-3-clause-clear bsl-1.0 "
+    "cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-4.0 cc0-1.0 ecl-2.0 epl-1.0 epl-2.0 "
+    "eupl-1.1 eupl-1.2 gfdl gpl-2.0 gpl-3.0 isc lgpl-2.1 lgpl-3.0 mit mpl-2.0 ms-pl ncsa odbl odc-by "
+    "ofl-1.1 osl-3.0 pddl postgresql unlicense wtfpl zlib"
+)
+
+# Controls, and formatting characters that reorder or hide what a person reads (CVE-2021-42574).
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]")
+_PATH = re.compile(r"(?:[/~\\]|\.\.?[/\\]|[A-Za-z]:[/\\]|file:)")
+_USER = re.compile(r"://[^/@\s]*@")
+
+
+def code(value: Any) -> str:
+    """A stranger's text as one code span that is safe in running text and in a table's cell.
+
+    Nothing is interpreted within a code span but a backtick, and within a cell but a bar; both are
+    replaced by characters that look like them, since no escape of theirs holds for every renderer.
+    """
+    text = " ".join(str(value)[: 4 * NAME_CHARS].split())
+    text = _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
+    text = text.encode("utf-8", "replace").decode().replace("`", "ˋ").replace("|", "¦")
+    text = text if len(text) <= NAME_CHARS else text[: NAME_CHARS - 1] + "…"
+    return f"`{text}`" if text else "(empty)"
+
+
+def _plain(value: str) -> str:
+    """A stranger's text for the front matter, where a code span would be read as it stands."""
+    return code(value).strip("`")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], right: int = 0) -> str:
+    """A Markdown table whose last `right` columns are numbers; cells must be safe already."""
+    rule = ["---"] * (len(head) - right) + ["---:"] * right
+    lines = [head, rule, *([f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _last(path: str) -> str:
+    """The last component of a path or URL that names something."""
+    parts = [part for part in re.split(r"[/\\]+", path.strip()) if part not in ("", ".", "..", "~", ".git")]
+    return parts[-1] if parts else "."
+
+
+def _public(value: Any, source: bool) -> Any:
+    if isinstance(value, list):
+        return [_public(item, source) for item in value]
+    if isinstance(value, dict):
+        return {key: _public(item, source) for key, item in value.items()}
+    if isinstance(value, str):
+        return _last(value) if source or _PATH.match(value) else _USER.sub("://", value)
+    return value
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    # A JSON string, number or boolean is the same in TOML; what a reader cannot see is escaped.
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+
+
+def public_recipe(text: str, where: str = "recipe.toml") -> str:
+    """A recipe without the paths of the machine that it ran on.
+
+    Sources are cut to their last component, and so is any setting that is an absolute, home or
+    dotted path; user names and passwords are taken out of URLs. All else stays as it is.
+
+    Raises:
+        AssayError: the text is not TOML.
+    """
+    try:
+        recipe = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise AssayError(
+            f"{where}: not valid TOML ({error}); run a stage with --recipe FILE to write it again"
+        ) from None
+    recipe = {key: _public(value, key == "sources") for key, value in recipe.items()}
+    lines = [f"{_key(key)} = {_value(value)}\n" for key, value in recipe.items() if type(value) is not dict]
+    for key, table in recipe.items():
+        if isinstance(table, dict):
+            lines += [f"\n[{_key(key)}]\n", *(f"{_key(k)} = {_value(v)}\n" for k, v in table.items())]
+    return "".join(lines)
+
+
+def published(run: RunDir) -> dict[str, dict[str, list[Part]]]:
+    """The finished shards with rows of every published table: table -> split -> shards."""
+    found: dict[str, dict[str, list[Part]]] = {}
+    for table in SPLIT_TABLES:
+        for split in SPLITS:
+            if parts := [part for part in run.parts(table, split) if part.sidecar.rows]:
+                found.setdefault(table, {})[split] = parts
+    return found
+
+
+def _tables(parts: Iterable[Part], record: type, columns: list[str]) -> Iterator[pa.Table]:
+    """Some columns of shards, a batch at a time. A column is a Parquet path to a leaf."""
+    for part in parts:
+        try:
+            with pq.ParquetFile(part.path, pre_buffer=False) as file:
+                if not file.schema_arrow.equals(schema_of(record)):
+                    raise pa.ArrowInvalid("its columns are those of another version")
+                for batch in file.iter_batches(batch_size=8192, columns=columns):
+                    # `evidence.labeler` becomes a column of that name.
+                    yield pa.Table.from_batches([batch]).flatten()
+        except (OSError, pa.ArrowException) as error:
+            raise ShardError(
+                f"{part.path}: cannot be read ({error}); run the stage that made it again"
+            ) from None
+
+
+def _grouped(parts: Iterable[Part], table: str, columns: list[str]) -> Counter[tuple[Any, ...]]:
+    """Rows by the values of some columns."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for batch in _tables(parts, TABLES[table], columns):
+        for row in batch.group_by(columns).aggregate([([], "count_all")]).to_pylist():
+            counts[tuple(row[name] for name in columns)] += row["count_all"]
+    return counts
+
+
+def _ranked(counts: Mapping[Any, int], missing: str = "not known") -> list[tuple[str, int]]:
+    """(safe name, rows), most rows first; names beyond `LISTED` become one line."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0] is None, str(item[0])))
+    rows = [(missing if name is None else code(name), count) for name, count in ranked[:LISTED]]
+    if rest := ranked[LISTED:]:
+        rows.append((f"{len(rest):,} others", sum(count for _, count in rest)))
+    return rows
+
+
+def _record(table: str) -> type:
+    return TABLES[table]
+
+
+def _licenses(splits: Mapping[str, list[Part]], table: str) -> Counter[str | None]:
+    if "license" not in schema_of(_record(table)).names:
+        return Counter({None: sum(part.sidecar.rows for parts in splits.values() for part in parts)})
+    parts = [part for found in splits.values() for part in found]
+    return Counter({key[0]: rows for key, rows in _grouped(parts, table, ["license"]).items()})
+
+
+def _license_fields(counts: Counter[str | None]) -> dict[str, str]:
+    known = [name for name in counts if name is not None]
+    if len(counts) == 1 and known:
+        hub = re.sub(r"-(only|or-later)$", "", known[0].lower())
+        if hub in _HUB_LICENSES.split():
+            return {"license": hub}
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    listed = [f"{'not known' if name is None else _plain(name)} ({rows:,} rows)" for name, rows in ranked]
+    more = [f"{len(listed) - LISTED:,} others"] if len(listed) > LISTED else []
+    return {
+        "license": "other",
+        "license_name": "mixed" if len(counts) > 1 else "not-listed" if known else "unknown",
+        "license_details": "; ".join(listed[:LISTED] + more),
+    }
+
+
+def _size(rows: int) -> str:
+    return next((name for bound, name in (*_SIZES, *_LARGE) if rows < bound), "10B<n<100B")
+
+
+def _front_matter(
+    tables: Mapping[str, Mapping[str, list[Part]]], name: str, licenses: Counter[str | None]
+) -> str:
+    import yaml
+
+    rows = sum(part.sidecar.rows for splits in tables.values() for parts in splits.values() for part in parts)
+    configs = [
+        {
+            "config_name": table,
+            **({"default": True} if number == 0 else {}),
+            "data_files": [{"split": split, "path": f"{table}/{split}/*.parquet"} for split in splits],
+        }
+        for number, (table, splits) in enumerate(tables.items())
+    ]
+    fields = {
+        "pretty_name": name,
+        **_license_fields(licenses),
+        "language": ["code", "en"],
+        "task_categories": list(dict.fromkeys(task for table in tables for task in _TASKS[table])),
+        "size_categories": [_size(rows)],
+        "tags": ["code", "reward-model", *(tag for table in tables for tag in _TAGS[table]), "assay"],
+        "configs": configs,
+    }
+    text: str = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10**6)
+    return f"---\n{text}---\n"
+
+
+def _stages(run: RunDir) -> dict[str, tuple[int, int, Counter[str]]]:
+    """Stage -> (rows in, rows kept, drops by reason), in the order in which data passes them."""
+    found: dict[str, tuple[int, int, Counter[str]]] = {}
+    for table in TABLES:
+        for part in run.parts(table):
+            if (accounting := part.sidecar.accounting) is None:
+                continue
+            rows_in, kept, drops = found.get(part.sidecar.stage, (0, 0, Counter[str]()))
+            drops.update(accounting.drops)
+            found[part.sidecar.stage] = (rows_in + accounting.rows_in, kept + accounting.kept, drops)
+    rank = {stage: number for number, stage in enumerate(_ORDER)}
+    return dict(sorted(found.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
+
+
+def _funnel(run: RunDir, reasons: Mapping[str, Mapping[str, str]]) -> str:
+    stages = _stages(run)
+    if not stages:
+        return "The run's shards carry no accounting.\n"
+    rows = [(code(stage), rows_in, kept, drops.total()) for stage, (rows_in, kept, drops) in stages.items()]
+    text = _table(("stage", "rows in", "kept", "dropped"), rows, right=3) + "\n"
+    dropped = []
+    for stage, (_, _, drops) in stages.items():
+        meanings = reasons.get(stage, {})
+        for reason, count in sorted(drops.items(), key=lambda item: (-item[1], item[0])):
+            meaning = " ".join(meanings.get(reason, "").replace("|", "¦").split())
+            dropped.append((code(stage), code(reason), meaning, count))
+    if dropped:
+        head = ("stage", "reason of the drop", "what it means", "rows")
+        text += f"\n{_table(head, dropped, right=1)}\n"
+    return text
+
+
+def _pairs_counts(parts: list[Part]) -> str:
+    cells = _grouped(parts, "pairs", ["aspect", "language"])
+    aspects, languages = Counter[str](), Counter[str]()
+    for (aspect, language), rows in cells.items():
+        aspects[aspect] += rows
+        languages[language] += rows
+    top = [name for name, _ in sorted(languages.items(), key=lambda item: (-item[1], item[0]))]
+    shown, rest = top[:12], top[12:]
+    lines = []
+    # Criteria come from a criteria file, so there are as many as somebody wrote down.
+    for aspect, total in sorted(aspects.items(), key=lambda item: (-item[1], item[0])):
+        row = [cells[aspect, language] for language in shown]
+        others = [sum(cells[aspect, language] for language in rest)] if rest else []
+        lines.append((code(aspect), *row, *others, total))
+    head = ("criterion", *(code(name) for name in shown), *(("other languages",) if rest else ()), "all")
+    repos = _grouped(parts, "pairs", ["repo"])
+    return (
+        f"Pairs by criterion and language, from {len(repos):,} repositor{'y' if len(repos) == 1 else 'ies'}:"
+        f"\n\n{_table(head, lines, right=len(head) - 1)}\n"
+    )
+
+
+def _pairs_evidence(parts: list[Part]) -> str:
+    columns = ["evidence.labeler", "evidence.method", "evidence.confidence"]
+    rows, confidence = Counter[tuple[str, str]](), dict[tuple[str, str], list[float]]()
+    for batch in _tables(parts, TABLES["pairs"], columns):
+        for one in (
+            batch.group_by(columns[:2]).aggregate([([], "count_all"), (columns[2], "sum")]).to_pylist()
+        ):
+            key = (one[columns[0]], one[columns[1]])
+            rows[key] += one["count_all"]
+            confidence.setdefault(key, []).append(one[f"{columns[2]}_sum"])
+    ranked = sorted(rows.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
+    lines = [
+        (code(key[0]), code(key[1]), f"{math.fsum(confidence[key]) / count:.2f}", count)
+        for key, count in ranked
+    ]
+    by = _grouped(parts, "pairs", ["evidence.instruction_by"])
+    written = _table(
+        ("instruction written by", "pairs"), _ranked({key[0]: count for key, count in by.items()}), right=1
+    )
+    return (
+        "Who gave the criterion of a pair, and how sure it was by its own estimate:\n\n"
+        + _table(("labeler", "method", "mean confidence", "pairs"), lines, right=2)
+        + f"\n\nEach pair keeps its own evidence in the column `evidence`.\n\n{written}\n"
+    )
+
+
+def _steps_evidence(parts: list[Part]) -> str:
+    outcomes = _grouped(parts, "steps", ["outcome"])
+    labels = Counter[Any]()
+    for batch in _tables(parts, TABLES["steps"], ["steps.list.element.label"]):
+        for steps in batch["steps"].to_pylist():
+            labels.update(step["label"] for step in steps)
+    words = ((1, "passed"), (0, "failed"), (None, "no verdict"))
+    results = [(word, outcomes[(value,)], labels[value]) for value, word in words]
+    made = {key[0]: rows for key, rows in _grouped(parts, "steps", ["generator.model"]).items()}
+    ran = {key[0]: rows for key, rows in _grouped(parts, "steps", ["isolation"]).items()}
+    return (
+        "Labels of candidates and of their functions come from execution:\n\n"
+        + _table(("result", "candidates", "functions"), results, right=2)
+        + f"\n\n{_table(('made by', 'candidates'), _ranked(made), right=1)}\n"
+        + f"\n{_table(('run in', 'candidates'), _ranked(ran), right=1)}\n"
+    )
+
+
+def _trajectories_evidence(parts: list[Part]) -> str:
+    resolved = _grouped(parts, "trajectories", ["resolved"])
+    words = ((True, "resolved"), (False, "not resolved"), (None, "not known"))
+    acted = {key[0]: rows for key, rows in _grouped(parts, "trajectories", ["policy"]).items()}
+    return (
+        "Whether a trajectory resolved its task is what its source says:\n\n"
+        + _table(("result", "trajectories"), [(word, resolved[(value,)]) for value, word in words], right=1)
+        + f"\n\n{_table(('model that acted', 'trajectories'), _ranked(acted), right=1)}\n"
+    )
+
+
+_EVIDENCE = {"pairs": _pairs_evidence, "steps": _steps_evidence, "trajectories": _trajectories_evidence}
+
+
+def _section(table: str, splits: Mapping[str, list[Part]], repo_id: str) -> str:
+    parts = [part for found in splits.values() for part in found]
+    record = TABLES[table]
+    rows = [(split, sum(part.sidecar.rows for part in found), len(found)) for split, found in splits.items()]
+    columns = [(f"`{name}`", kind, doc) for name, kind, doc in describe(record)]
+    first = next(iter(splits))
+    about = " ".join((record.__doc__ or "").split())
+    text = [
+        f"## {table}\n\n{about}\n",
+        _table(("split", "rows", "files"), rows, right=2) + "\n",
+        f'```python\nfrom datasets import load_dataset\n\n{table} = load_dataset("{repo_id}", "{table}", '
+        f'split="{first}")\n```\n',
+    ]
+    if table == "pairs":
+        text.append(_pairs_counts(parts))
+    elif table == "steps":
+        languages = {key[0]: count for key, count in _grouped(parts, table, ["language"]).items()}
+        text.append(_table(("language", "candidates"), _ranked(languages), right=1) + "\n")
+    text += [
+        f"### Evidence\n\n{_EVIDENCE[table](parts)}",
+        f"### Columns\n\n{_table(('column', 'type', 'what it is'), columns)}\n",
+    ]
+    return "\n".join(text)
+
+
+def _limits(tables: Iterable[str], failed: Mapping[str, int], licenses: Counter[str | None]) -> str:
+    lines = [
+        "Contents are other people's work under their own licences, and they are not reviewed: files may "
+        "hold defects, insecure code, personal data or offensive language."
+    ]
+    if "pairs" in tables:
+        lines += [
+            "A commit is evidence that its author preferred the new version, not proof that it is better; "
+            "the criterion is an estimate, and `evidence` says whose.",
+            "A pair shows one file. What else the repository held at that commit is not in the row.",
+        ]
+    if "steps" in tables:
+        lines.append(
+            "A step's label is as good as the unit tests of its function; tests taken from a reference "
+            "share its mistakes."
+        )
+    if "trajectories" in tables:
+        lines.append("Outcomes of trajectories are taken over from their source and were not run again.")
+    if unknown := licenses.get(None):
+        lines.append(f"The licence of {unknown:,} rows is not known.")
+    lines += [
+        f"Stage {code(stage)} failed on {count:,} of its units; their rows are missing."
+        for stage, count in failed.items()
+    ]
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def failed_units(run: RunDir, tables: Mapping[str, Mapping[str, list[Part]]]) -> dict[str, int]:
+    """Stage -> units that failed when it last ran, for the stages that made the published tables."""
+    found = {}
+    stages = {part.sidecar.stage for splits in tables.values() for parts in splits.values() for part in parts}
+    for stage in sorted(stages):
+        try:
+            plan = run.read_plan(stage) or {}
+        except (OSError, ValueError, RecursionError):
+            plan = {}
+        if isinstance(failed := plan.get("failed"), list) and failed:
+            found[stage] = len(failed)
+    return found
+
+
+def dataset_card(
+    run: RunDir, repo_id: str, recipe_text: str, reasons: Mapping[str, Mapping[str, str]] | None = None
+) -> str:
+    """README.md of a run as a dataset.
+
+    Args:
+        run: a run directory with finished rows of a published table.
+        repo_id: `owner/name` of the dataset.
+        recipe_text: the run's recipe as TOML; the card shows `public_recipe` of it.
+        reasons: stage -> reason code of a drop -> the sentence that explains it.
+
+    Raises:
+        AssayError: there is nothing to publish, a shard cannot be read, or the recipe is not TOML.
+    """
+    tables = published(run)
+    if not tables:
+        raise AssayError(
+            f"{run.root}: nothing to publish, since {', '.join(SPLIT_TABLES)} have no rows yet; "
+            "run `assay build`, `assay verify` or `assay trajectories` first"
+        )
+    recipe = public_recipe(recipe_text, str(run.root / "recipe.toml"))
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", recipe)), default=0))
+    licenses: Counter[str | None] = Counter()
+    for table, splits in tables.items():
+        licenses.update(_licenses(splits, table))
+    name = repo_id.rpartition("/")[2]
+    licence_table = _table(("licence", "rows"), _ranked(licenses), right=1)
+    text = [
+        _front_matter(tables, name, licenses),
+        f"# {name}\n",
+        "A dataset for code reward models, made by `assay` from "
+        + " and ".join(_MADE_FROM[table] for table in tables)
+        + ". This card is generated from the run that made the data.\n",
+        *(_section(table, splits, repo_id) for table, splits in tables.items()),
+        f"## What was kept and what was dropped\n\n{_funnel(run, reasons or {})}",
+        f"## Licences\n\n{licence_table}\n",
+        f"## Recipe\n\n`recipe.toml` beside this card, with paths cut to their last part:\n\n"
+        f"{fence}toml\n{recipe}{fence}\n",
+        f"## Limits\n\n{_limits(tables, failed_units(run, tables), licenses)}",
+    ]
+    return "\n".join(text)
+
+
+_MADE_FROM = {
+    "pairs": "the histories of git repositories",
+    "steps": "programming problems",
+    "trajectories": "agent trajectories",
+}
