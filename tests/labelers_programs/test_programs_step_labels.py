@@ -1,0 +1,255 @@
+"""Candidates whose labels are known by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from golden import SOLUTION, SUITE, VERIFY, candidate_of, harvested, problem_of, program_of
+
+from decompose.functions import functions
+from labelers.programs import config
+from labelers.programs.step_labels import Verifier, conflict_of
+from labelers.programs.suites import prompt_of
+from schemas.declare import validate
+from schemas.ids import split_of
+from schemas.records import StepLabeledCandidate
+
+CUT = SOLUTION.index("def add_tax")
+CANDIDATES = {
+    "reference": SOLUTION,
+    # Two faults that cancel: one too many, one too few.
+    "compensating": SOLUTION.replace("return result", "return result + 1").replace(
+        "return amount + amount // 10", "amount -= 1\n    return amount + amount // 10"
+    ),
+    "wrong helper": SOLUTION.replace("// 10", "// 5"),
+    "wrong entry": SOLUTION.replace("add_tax(subtotal(prices))", "subtotal(prices)"),
+    # Every function is right; what the module does after them is not.
+    "broken outside": SOLUTION + "\nadd_tax = abs\n",
+    "leaves": SOLUTION + "\nraise SystemExit(0)\n",
+    "inlined": SOLUTION.replace("add_tax(subtotal(prices))", "int(subtotal(prices) * 1.1 + 1e-9)").replace(
+        "def add_tax", "def tax_added"
+    ),
+    "no program": SOLUTION.replace("def add_tax(amount):", "def add_tax(amount:"),
+    "endless": SOLUTION.replace("    result = 0\n", "    while True: pass\n"),
+    "exits": SOLUTION.replace("    result = 0\n", "    import os; os._exit(0)\n"),
+    "equal to all": SOLUTION.replace("    result = 0\n", "    return Equal()\n")
+    + "\nclass Equal:\n    def __eq__(self, other): return True\n    def __add__(self, other): return self\n"
+    + "    def __floordiv__(self, other): return self\n",
+    "own helper": "from functools import reduce as fold\n"
+    + SOLUTION.replace("amount + amount // 10", "fold(int.__add__, [amount, tenth(amount)])")
+    + "\ndef tenth(amount):\n    return amount // 10\n",
+    "moved": "# A comment: ä\n" + SOLUTION[CUT:] + SOLUTION[:CUT],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def labelled() -> dict[str, StepLabeledCandidate]:
+    problem = problem_of()
+    program = program_of(problem)
+    verifier = Verifier(program, problem, harvested(problem, program), VERIFY, 0)
+    candidates = [candidate_of(program, completion) for completion in CANDIDATES.values()]
+    found = [outcome.records[0] for outcome in verifier.label(candidates)]
+    return dict(zip(CANDIDATES, found, strict=True))
+
+
+ALL = {"total": 1, "subtotal": 1, "add_tax": 1, "Note.text": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "labels", "conflict"),
+    [
+        ("reference", 1, {}, "none"),
+        ("compensating", 1, {"subtotal": 0, "add_tax": 0}, "o1z0"),
+        ("wrong helper", 0, {"add_tax": 0}, "none"),
+        ("wrong entry", 0, {"total": 0}, "none"),
+        ("broken outside", 0, {}, "o0z1"),
+        ("leaves", 0, {}, "o0z1"),
+        ("inlined", 1, {"add_tax": 0}, "o1z0"),
+        ("no program", 0, {"total": 0, "subtotal": 0, "add_tax": 0}, "none"),
+        ("endless", 0, {"subtotal": 0}, "none"),
+        ("exits", 0, {"subtotal": 0}, "none"),
+        ("equal to all", 0, {"subtotal": 0}, "none"),
+        ("own helper", 1, {}, "none"),
+        ("moved", 1, {}, "none"),
+    ],
+    ids=list(CANDIDATES),
+)
+def test_labels_of(
+    labelled: dict[str, StepLabeledCandidate], name: str, outcome: int, labels: dict[str, int], conflict: str
+) -> None:
+    found = labelled[name]
+    assert {step.name: step.label for step in found.steps} == {**ALL, **labels}
+    assert (found.outcome, found.conflict) == (outcome, conflict)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "function", "step"),
+    [
+        ("reference", "passed", "total", "passed"),
+        ("reference", "passed", "Note.text", "no_tests"),
+        ("wrong helper", "failed", "add_tax", "failed"),
+        ("leaves", "exit", "total", "passed"),
+        ("inlined", "passed", "add_tax", "missing"),
+        ("no program", "compile_error", "total", "syntax_error"),
+        ("endless", "cpu_limit", "subtotal", "cpu_limit"),
+        ("exits", "exit", "subtotal", "exit"),
+        ("equal to all", "unserializable", "subtotal", "unserializable"),
+    ],
+)
+def test_reasons_of(
+    labelled: dict[str, StepLabeledCandidate], name: str, outcome: str, function: str, step: str
+) -> None:
+    found = labelled[name]
+    assert found.outcome_reason == outcome
+    assert {one.name: one.reason for one in found.steps}[function] == step
+
+
+def test_every_row_fits_its_record(labelled: dict[str, StepLabeledCandidate]) -> None:
+    for found in labelled.values():
+        validate(StepLabeledCandidate, found)
+
+
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name != "no program"])
+def test_spans_slice_the_completion_to_the_function(
+    labelled: dict[str, StepLabeledCandidate], name: str
+) -> None:
+    found = labelled[name]
+    data = found.completion.encode()
+    for step in found.steps:
+        text = data[step.start_byte : step.end_byte].decode()
+        if step.reason == "missing":
+            assert text == ""
+        else:
+            (span,) = functions(text)
+            assert span.name == step.name.rpartition(".")[2]
+            assert (span.start_byte, span.end_byte) == (0, len(text.encode()))
+
+
+def test_tests_are_counted_up_to_the_one_that_stopped_the_run(
+    labelled: dict[str, StepLabeledCandidate],
+) -> None:
+    def counts(name: str, function: str) -> tuple[int, int]:
+        (step,) = (one for one in labelled[name].steps if one.name == function)
+        return step.tests_run, step.tests_passed
+
+    run, passed = counts("reference", "subtotal")
+    assert run == passed > 0
+    assert counts("endless", "subtotal") == (1, 0)
+    assert counts("inlined", "add_tax") == (0, 0)
+    assert counts("reference", "Note.text") == (0, 0)
+
+
+def test_all_candidates_of_a_problem_share_a_split_that_the_seed_gives(
+    labelled: dict[str, StepLabeledCandidate],
+) -> None:
+    splits = {found.split for found in labelled.values()}
+    assert splits == {split_of(0, labelled["reference"].problem_id, VERIFY.test_share)}
+
+
+def test_the_row_says_what_isolated_it(labelled: dict[str, StepLabeledCandidate]) -> None:
+    assert labelled["reference"].isolation == "namespaces: suite split, steps external, namespaces"
+
+
+def test_equal_executions_are_made_once() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    tests = harvested(problem, program)
+    verifier = Verifier(program, problem, tests, VERIFY, 0)
+    candidate = candidate_of(program, CANDIDATES["wrong helper"])
+    (first,) = verifier.label([candidate])
+    made = len(verifier.seen)
+    (second,) = verifier.label([candidate])
+    assert (first, len(verifier.seen)) == (second, made)
+    # One for the suite, one for each of the three functions with tests.
+    assert made == 4
+
+
+def test_the_prompt_holds_statement_and_skeleton(labelled: dict[str, StepLabeledCandidate]) -> None:
+    prompt = labelled["reference"].prompt
+    assert prompt.startswith("Write `total`.\n\n")
+    assert prompt.endswith('class Note:\n    def text(self):\n        pass\n```\n')  # fmt: skip
+    assert "result" not in prompt
+
+
+def test_a_skeleton_with_a_fence_is_fenced_by_a_longer_one() -> None:
+    program = {"skeleton": "'''\n````\n'''\n", "language": "Python"}
+    assert "\n`````python\n'''\n````\n'''\n`````\n" in prompt_of(problem_of(), program)
+
+
+@contextlib.contextmanager
+def no_descriptors() -> Iterator[None]:
+    """A machine on which nothing can be started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    probe = os.dup(0)
+    os.close(probe)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (probe, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_failure_of_the_sandbox_is_never_a_zero() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    verifier = Verifier(program, problem, harvested(problem, program), VERIFY, 0)
+    with no_descriptors():
+        (outcome,) = verifier.label([candidate_of(program, SOLUTION)])
+    found: Any = outcome.records[0]
+    assert (found.outcome, found.outcome_reason, found.conflict) == (None, "infra_error", "none")
+    assert {step.label for step in found.steps} == {None}
+    assert {step.reason for step in found.steps} == {"infra_error", "no_tests"}
+
+
+def test_a_suite_that_never_asks_gives_no_outcome() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    silent = {**problem, "tests": [{**problem["tests"][0], "code": "def check(candidate): pass\n"}]}
+    (outcome,) = Verifier(program, silent, [], VERIFY, 0).label([candidate_of(program, SOLUTION)])
+    found: Any = outcome.records[0]
+    assert (found.outcome, found.outcome_reason) == (None, "invalid_suite")
+
+
+def test_a_file_of_the_suite_that_fails_decides() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    codes = ["def check(candidate): pass\n", SUITE, "assert total([]) == 1\n"]
+    several = {**problem, "tests": [{**problem["tests"][0], "code": code} for code in codes]}
+    (outcome,) = Verifier(program, several, [], VERIFY, 0).label([candidate_of(program, SOLUTION)])
+    found: Any = outcome.records[0]
+    assert (found.outcome, found.outcome_reason) == (0, "failed")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "labels", "conflict"),
+    [
+        (1, [1, 0], "o1z0"),
+        (1, [1, None], "none"),
+        (0, [1, 1], "o0z1"),
+        (0, [1, None], "o0z1"),
+        (0, [1, 0], "none"),
+        (0, [None], "none"),
+        (1, [], "none"),
+        (None, [0], "none"),
+        (None, [1], "none"),
+    ],
+)
+def test_conflict(outcome: int | None, labels: list[int | None], conflict: str) -> None:
+    assert conflict_of(outcome, labels) == conflict
+
+
+def test_all_tests_are_used_when_asked_for() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    tests = harvested(problem, program)
+    unselected = [{**test, "selected": False} for test in tests]
+    (few,) = Verifier(program, problem, unselected, VERIFY, 0).label([candidate_of(program, SOLUTION)])
+    assert {step.reason for step in few.records[0].steps} == {"no_tests"}
+    every = config.VerifyConfig(all_tests=True, cpu_s=1)
+    (all_,) = Verifier(program, problem, unselected, every, 0).label([candidate_of(program, SOLUTION)])
+    assert sum(step.tests_run for step in all_.records[0].steps) == len(tests)

@@ -1,0 +1,229 @@
+"""Which recorded calls become tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from golden import TESTS, harvested, problem_of, program_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelers.programs import config, runs
+from labelers.programs.unit_tests import failures, greedy_cover, harvest
+from sandbox import Call, ErrorRecord, Result
+from schemas.errors import AssayError
+from schemas.stage import Drop
+
+
+@pytest.fixture(scope="module")
+def golden() -> list[dict[str, Any]]:
+    problem = problem_of()
+    return harvested(problem, program_of(problem))
+
+
+def calls(tests: list[dict[str, Any]], function: str) -> list[tuple[Any, Any]]:
+    return [
+        (runs.read_call(test["call"]).args, runs.read_outcome(test["expected"]))
+        for test in tests
+        if test["function"] == function
+    ]
+
+
+def test_calls_of_inner_functions_become_tests_too(golden: list[dict[str, Any]]) -> None:
+    assert calls(golden, "add_tax") == [
+        ((30,), ("value", 33)),
+        ((0,), ("value", 0)),
+        ((100,), ("value", 110)),
+    ]
+
+
+def test_a_raised_error_is_an_expected_outcome(golden: list[dict[str, Any]]) -> None:
+    assert (([-1],), ("error", "ValueError")) in calls(golden, "subtotal")
+
+
+def test_every_test_kills_a_mutant_and_selected_ones_kill_as_many(golden: list[dict[str, Any]]) -> None:
+    for name in ("total", "subtotal", "add_tax"):
+        tests = [test for test in golden if test["function"] == name]
+        assert all(test["kills"] for test in tests)
+        every = {kill for test in tests for kill in test["kills"]}
+        assert {kill for test in tests if test["selected"] for kill in test["kills"]} == every
+        assert max(every) < TESTS.max_mutants
+
+
+def test_methods_have_no_tests(golden: list[dict[str, Any]]) -> None:
+    assert calls(golden, "Note.text") == []
+
+
+def test_the_same_program_gives_the_same_tests_with_more_workers(golden: list[dict[str, Any]]) -> None:
+    problem = problem_of()
+    again = harvested(problem, program_of(problem), dataclasses.replace(TESTS, workers=3))
+    assert again == golden
+
+
+UNFIT = """\
+import random
+
+seen = 0
+
+def entry(n):
+    return [drawn(n), hashed(n), counted(n), changed([n]), nothing(n), opaque(n), fit(n)]
+
+def drawn(n):
+    return random.random() + n
+
+def hashed(n):
+    return list({"a" + str(n), "b", "c", "d", "e", "f"})
+
+def counted(n):
+    global seen
+    seen += 1
+    return seen + n
+
+def changed(xs):
+    xs.append(1)
+    return len(xs)
+
+def nothing(n):
+    n + 1
+
+def opaque(n):
+    return lambda: n
+
+def constant_time(n):
+    return n
+
+def fit(n):
+    return n * 2
+"""
+
+
+@pytest.fixture(scope="module")
+def unfit() -> tuple[set[str], Any]:
+    suite = "def check(candidate):\n    for n in range(3):\n        assert len(candidate(n)) == 7\n"
+    problem = problem_of(UNFIT, suite, entry="entry")
+    # The suite cannot travel with a lambda in the answer, so the program is put together by hand.
+    program = program_of(problem_of(UNFIT.replace("opaque(n), ", ""), suite.replace("7", "6"), entry="entry"))
+    outcome, counts = harvest({**program, "code": UNFIT}, problem, TESTS, 0)
+    return {record.function for record in outcome.records}, counts
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("drawn", "random values"),
+        ("hashed", "depends on the hash seed"),
+        ("counted", "depends on earlier calls"),
+        ("changed", "changes its argument"),
+        ("nothing", "passes with an empty body"),
+        ("opaque", "returns what has no encoding"),
+        ("constant_time", "never called"),
+    ],
+)
+def test_unfit_calls_make_no_tests(unfit: tuple[set[str], Any], function: str, why: str) -> None:
+    assert function not in unfit[0], why
+
+
+def test_what_became_of_unfit_calls_is_counted(unfit: tuple[set[str], Any]) -> None:
+    found, counts = unfit
+    assert "fit" in found
+    assert counts.mutating == 3
+    assert counts.passes_on_stub == 3
+    # Those of drawn, hashed and counted; the caller's own answers hold a lambda.
+    assert counts.unstable >= 9
+    assert counts.recorded >= counts.mutating + counts.unstable + counts.passes_on_stub + counts.kept
+
+
+def test_a_mutant_that_does_not_end_is_killed_and_counted_apart() -> None:
+    code = "def entry(n):\n    return down(n)\n\n"
+    code += "def down(n):\n    while n > 0:\n        n -= 1\n    return n + 7\n"
+    problem = problem_of(code, "def check(c):\n    assert c(2) == 7\n", entry="entry")
+    outcome, counts = harvest(
+        program_of(problem), problem, config.TestsConfig(max_mutants=4, cpu_s=1, wall_s=10), 0
+    )
+    assert counts.killed_by_timeout_only >= 1
+    assert counts.killed >= counts.killed_by_timeout_only
+    assert {record.function for record in outcome.records} == {"entry", "down"}
+
+
+def test_a_reference_that_cannot_be_recorded_is_dropped() -> None:
+    problem = problem_of()
+    program = {**program_of(problem), "code": "raise OSError\n"}
+    outcome, _ = harvest(program, problem, TESTS, 0)
+    assert isinstance(outcome, Drop)
+    assert outcome.reason == "reference_unrecordable"
+
+
+@given(st.lists(st.lists(st.integers(0, 12), unique=True), max_size=10))
+def test_the_cover_kills_what_all_kill_and_each_round_adds(kills: list[list[int]]) -> None:
+    chosen = greedy_cover(kills)
+    assert chosen == sorted(set(chosen))
+    assert {m for i in chosen for m in kills[i]} == {m for one in kills for m in one}
+    assert len(chosen) <= len({m for one in kills for m in one})
+
+
+VALUE = ("value", 1)
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        (Result("ok", outputs=[1, 1, 1]), []),
+        (Result("ok", outputs=[1, 2, 1]), [1]),
+        (Result("ok", outputs=[1, True, 1.0]), [1, 2]),
+        (Result("ok", outputs=[1, ErrorRecord("ValueError", ""), 1]), [1]),
+        (Result("unserializable", outputs=[1, ErrorRecord("function", "", raised=False), 1]), [1]),
+        (Result("cpu_limit", outputs=[1]), [1]),
+        (Result("timeout", outputs=[]), [0]),
+        (Result("exit", outputs=[1, 2]), [1, 2]),
+        (Result("exception", outputs=[]), [0, 1, 2]),
+        (Result("compile_error", outputs=[]), [0, 1, 2]),
+    ],
+    ids=range(10),
+)
+def test_calls_after_the_one_that_stopped_the_run_say_nothing(result: Result, failed: list[int]) -> None:
+    assert failures(result, [VALUE] * 3) == failed
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "passes"),
+    [
+        (1, ("value", 1), True),
+        (True, ("value", 1), False),
+        ([1], ("value", (1,)), False),
+        (float("nan"), ("value", float("nan")), True),
+        (ErrorRecord("KeyError", "a"), ("error", "KeyError"), True),
+        (ErrorRecord("KeyError", "a"), ("error", "LookupError"), False),
+        ("KeyError", ("error", "KeyError"), False),
+        (ErrorRecord("KeyError", "a"), ("value", "KeyError"), False),
+        (ErrorRecord("RecursionError", ""), ("error", "RecursionError"), False),
+    ],
+    ids=range(9),
+)
+def test_outcomes_are_compared_with_their_types(value: Any, expected: Any, passes: bool) -> None:
+    assert runs.same(runs.outcome_of(value), expected) is passes
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,
+    )
+)
+def test_calls_and_outcomes_survive_their_text(value: Any) -> None:
+    call = Call((value, 1), {"key": value})
+    back = runs.read_call(runs.call_text(call))
+    assert (back.args, back.kwargs) == (call.args, call.kwargs)
+    assert runs.read_outcome(runs.to_text(("value", value))) == ("value", value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "!", "ä", runs.to_text(1), runs.to_text((1, 2)), runs.to_text(("error", 1))]
+)
+def test_text_that_is_no_call_or_outcome_is_refused(text: str) -> None:
+    with pytest.raises(AssayError):
+        runs.read_call(text)
+    with pytest.raises(AssayError):
+        runs.read_outcome(text)
