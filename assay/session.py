@@ -201,10 +201,10 @@ def make_report(run: RunDir) -> Path:
 
     if not any(run.parts(table) for table in ("edits", "problems", "trajectories")):
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
-    return write(run, _reasons())
+    return write(run, reasons())
 
 
-def _reasons() -> dict[str, dict[str, str]]:
+def reasons() -> dict[str, dict[str, str]]:
     """Stage -> reason code -> sentence, from the rooms that drop rows."""
     from labelers.commits.reasons import REASONS as COMMITS
     from labelers.programs.reasons import REASONS as PROGRAMS
