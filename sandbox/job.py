@@ -148,6 +148,9 @@ class Job:
     record_max    distinct calls kept for each recorded function
     record_bytes  bytes a recorded call may take in encoded form; larger ones are counted as skipped
     exports       further functions of solution.py that a split suite may call by name
+    in_place      split: arguments (lists, dicts, sets, bytearrays) that the candidate changes in place are
+                  changed for the suite as well. Off, a candidate cannot touch what the suite holds
+    argv          script: its command line after the program's name
     hash_seed     PYTHONHASHSEED of the run; None draws one at random
     """
 
@@ -162,13 +165,16 @@ class Job:
     record_max: int = 200
     record_bytes: int = 65536
     exports: Sequence[str] = ()
+    in_place: bool = False
     argv: Sequence[str] = ()
     hash_seed: int | None = 0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"Job.kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
-        for name in self.files:
+        for name, text in self.files.items():
+            if type(text) is not str:
+                raise ValueError(f"Job.files[{name!r}] must be str, not {type(text).__name__}")
             parts = name.split("/")
             if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
                 raise ValueError(f"Job.files: {name!r} is not a relative path without '.' and '..'")

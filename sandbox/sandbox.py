@@ -136,6 +136,7 @@ def _launch(job: Job, backend: str, packages: list[str], role: str, own: list[st
         "files": {name: text for name, text in job.files.items() if name not in others},
         "entry": job.entry,
         "exports": list(job.exports),
+        "in_place": job.in_place,
         "calls": [codec.encode((list(call.args), dict(call.kwargs))) for call in job.calls],
         "record": list(job.record),
         "record_max": job.record_max,

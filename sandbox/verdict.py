@@ -19,6 +19,8 @@ from sandbox.process import Launch, Tree, attend
 
 _MAX_DETAIL = 500
 _MAX_TEXT = 4000
+# Values, weighed by the codec, that the outputs and records of one job may hold in all.
+_MAX_NODES = 4 * codec.MAX_NODES
 _BY_CAUSE: dict[str, Status] = {"memory": "memory_limit", "processes": "proc_limit"}
 _BY_CATEGORY: dict[str, Status] = {
     "compile": "compile_error",
@@ -43,7 +45,7 @@ class Frames:
     def __init__(self, job: Job, suite: bool) -> None:
         self.job = job
         self.suite = suite
-        self.nodes_left = codec.MAX_NODES
+        self.nodes_left = _MAX_NODES
         self.ready = False
         self.done = False
         self.outputs: list[Any] = []
@@ -66,18 +68,17 @@ class Frames:
             self.done = True
             self.skipped += _checked(codec.decode(payload), int)
         elif kind == harness.FAILURE and self.failure is None:
-            self.failure = category, *_ = _strings(payload, 4)  # type: ignore[assignment]
+            category, name, message, cause = _strings(payload, 4)
             if category not in _BY_CATEGORY and not (self.suite and category in _BY_SUITE):
                 raise codec.DecodeError(f"a failure of unknown category {category!r}")
+            self.failure = (category, name, message, cause)
         else:
             raise codec.DecodeError(f"a frame {kind!r} that was not due")
 
     def outcome(self, payload: bytes) -> tuple[Any, str]:
         kind, body = payload[:1], payload[1:]
         if kind == harness.VALUE:
-            value, nodes = codec.decode_counted(body, max_nodes=self.nodes_left)
-            self.nodes_left -= nodes
-            return value, ""
+            return self.value(body), ""
         name, message, cause = _strings(body, 3)
         if kind == harness.ERROR:
             return ErrorRecord(name, message), cause
@@ -86,12 +87,14 @@ class Frames:
             return ErrorRecord(name, message, raised=False), ""
         raise codec.DecodeError(f"an outcome of unknown kind {kind!r}")
 
+    def value(self, body: bytes) -> Any:
+        value, nodes = codec.decode_counted(body, max_nodes=min(self.nodes_left, codec.MAX_NODES))
+        self.nodes_left -= nodes
+        return value
+
     def record(self, payload: bytes) -> None:
-        parts = codec.decode(payload)
-        if type(parts) is not list or len(parts) != 5:
-            raise codec.DecodeError("a record without its five parts")
-        name, before, outcome, mutated, depth = parts
-        args, kwargs = _checked(codec.decode(_checked(before, bytes)), tuple)
+        name, before, outcome, mutated, depth = _parts(codec.decode(payload), list, 5)
+        args, kwargs = _parts(self.value(_checked(before, bytes)), tuple, 2)
         value, _ = self.outcome(_checked(outcome, bytes))
         error = value if isinstance(value, ErrorRecord) else None
         call = RecordedCall(
@@ -114,13 +117,18 @@ def _checked(value: Any, kind: type) -> Any:
     return value
 
 
-def _strings(payload: bytes, count: int) -> tuple[str, ...]:
-    parts = _checked(codec.decode(payload), list)
-    if len(parts) != count or any(type(part) is not str for part in parts):
-        raise codec.DecodeError(f"{count} strings were due")
-    return tuple(
-        part.encode("utf-8", "backslashreplace")[:_MAX_TEXT].decode("utf-8", "ignore") for part in parts
-    )
+def _parts(value: Any, kind: type, count: int) -> Any:
+    if len(_checked(value, kind)) != count:
+        raise codec.DecodeError(f"{count} parts were due, not {len(value)}")
+    return value
+
+
+def _strings(payload: bytes, count: int) -> Any:
+    """Decode `count` strings and make each of them bounded, valid text."""
+    return [
+        _checked(part, str).encode("utf-8", "backslashreplace")[:_MAX_TEXT].decode("utf-8", "ignore")
+        for part in _parts(codec.decode(payload), list, count)
+    ]
 
 
 def run_alone(job: Job, launch: Launch) -> Result:
@@ -290,15 +298,19 @@ class _Relay:
 
     def check(self, payload: bytes) -> None:
         """Refuse an answer that is not one, so that nothing malformed reaches the tests."""
-        outcome, shape, changes = _parts(payload)
-        _, self.last_cause = self.of_candidate.outcome(outcome)
+        outcome, shape, changes = _parts(codec.decode(payload), list, 3)
+        # The value is not kept here, so each answer has the bound to itself.
+        self.of_candidate.nodes_left = _MAX_NODES
+        _, self.last_cause = self.of_candidate.outcome(_checked(outcome, bytes))
         if self.of_candidate.unencodable:
             raise codec.DecodeError(self.of_candidate.unencodable)
         if shape is not None:
-            base, exact, args = shape
+            base, exact, args = _parts(shape, list, 3)
             _checked(base, str), _checked(exact, bool), _checked(args, list)
-        for index in _checked(changes, dict):
-            if type(index) is not int or index < 0:
+        if _checked(changes, dict) and not self.job.in_place:
+            raise codec.DecodeError("changed arguments that were not asked for")
+        for index in changes:
+            if _checked(index, int) < 0:
                 raise codec.DecodeError("a changed argument without a position")
 
     def on_turn(self) -> None:
@@ -306,7 +318,10 @@ class _Relay:
         if self.first is None:
             if self.of_test.done or self.of_test.failure or self.test.over:
                 self.first = self.test
-                self.candidate.release() if not self.asked else self.candidate.end()
+                if self.asked:
+                    self.candidate.end()
+                else:
+                    self.candidate.release()
             elif self.candidate.over:
                 self.first = self.candidate
                 self.test.end()
@@ -319,6 +334,8 @@ class _Relay:
                 return "infra_error", tree.setup_error
         if self.first is self.candidate:
             fact = _fact(self.candidate)
+            if fact is not None and fact[0] == "timeout" and self.candidate.crowded:
+                return "proc_limit", f"{self.job.limits.processes} processes were alive; {fact[1]}"
             return fact or _failure(self.of_candidate) or _early_exit(self.candidate)
         if self.of_test.done:
             if not self.calls:
@@ -343,10 +360,3 @@ class _Relay:
         if self.asked or status == "infra_error":
             return status, detail
         return status, f"in the suite: {detail}"
-
-
-def _parts(payload: bytes) -> tuple[bytes, Any, Any]:
-    parts = _checked(codec.decode(payload), list)
-    if len(parts) != 3:
-        raise codec.DecodeError("an answer without its three parts")
-    return _checked(parts[0], bytes), parts[1], parts[2]

@@ -317,7 +317,8 @@ def _serve(config: dict[str, Any], channel: Channel, work: str) -> int:
     while (frame := channel.receive()) is not None:
         name, args, kwargs = codec.decode(frame[1])
         function = module.__dict__[name]
-        before = [codec.encode(value) if type(value) in _MUTABLE else b"" for value in args]
+        watched = args if config["in_place"] else []
+        before = [codec.encode(value) if type(value) in _MUTABLE else b"" for value in watched]
         outcome, error = outcome_of(_Apply(function, args, kwargs), config["result_bytes"])
         extra: list[Any] = [_error_shape(error), _changes(before, args)]
         channel.send(ANSWER, codec.encode([outcome, *extra]))

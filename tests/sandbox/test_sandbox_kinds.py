@@ -264,7 +264,7 @@ def test_system_exit_of_the_candidate_does_not_end_the_suite(box: Sandbox) -> No
     assert result.status == "exception"
 
 
-def test_changes_in_place_reach_the_suite(box: Sandbox) -> None:
+def test_changes_in_place_reach_the_suite_when_asked_for(box: Sandbox) -> None:
     solution = "def f(items, table):\n    items.sort()\n    table['n'] = len(items)"
     test = """
         def check(candidate):
@@ -272,7 +272,14 @@ def test_changes_in_place_reach_the_suite(box: Sandbox) -> None:
             assert candidate(a, b) is None
             assert (a, b) == ([1, 3], {"n": 2})
         """
-    assert split(box, solution, test).status == "ok"
+    assert split(box, solution, test, in_place=True).status == "ok"
+    assert split(box, solution, test).status == "failed"
+
+
+def test_a_candidate_cannot_bend_what_the_suite_compares_with(box: Sandbox) -> None:
+    solution = "def f(items):\n    items.clear()\n    return []"
+    test = "def check(candidate):\n    items = [3, 1]\n    assert candidate(items) == sorted(items)"
+    assert split(box, solution, test).status == "failed"
 
 
 def test_the_suite_may_be_assertions_functions_or_test_cases(box: Sandbox) -> None:
