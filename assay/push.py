@@ -32,9 +32,9 @@ def _rows(rows: dict[str, dict[str, int]]) -> str:
 
 
 def _dry_run(run: RunDir, repo_id: str, private: bool, tag: str | None, as_json: bool) -> None:
-    from assay.session import _reasons
+    from assay.session import reasons
 
-    found = hub.contents(run, repo_id, _reasons())
+    found = hub.contents(run, repo_id, reasons())
     files = [(hub.CARD, len(found.card.encode())), (hub.RECIPE, len(found.recipe.encode()))]
     files += [(file.path, file.size) for file in found.shards]
     if as_json:
@@ -73,10 +73,14 @@ def push_run(
     if dry_run:
         _dry_run(run, repo_id, private, tag, as_json)
         return
-    from assay.session import _reasons
+    from huggingface_hub.utils import disable_progress_bars
 
+    from assay.session import reasons
+
+    if as_json or not sys.stderr.isatty():
+        disable_progress_bars()
     with run.lock():
-        result = hub.publish(run, repo_id, private=private, tag=tag, reasons=_reasons())
+        result = hub.publish(run, repo_id, private=private, tag=tag, reasons=reasons())
     if as_json:
         print(json.dumps({**dataclasses.asdict(result), "changed": result.changed}, sort_keys=True))
         return
