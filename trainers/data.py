@@ -129,11 +129,12 @@ def read_pairs(paths: Iterable[Path]) -> list[Pair]:
 
 
 def hold_out(pairs: Iterable[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """(training, development) pairs; all pairs of a commit go to the same side."""
+    """(training, development) pairs; all pairs of a commit go to the same side. When that would leave
+    none to train on, as it may with a handful of commits, none are held out."""
     sides: tuple[list[Pair], list[Pair]] = ([], [])
     for pair in pairs:
         sides[fraction(seed, "dev", pair.commit or pair.idx) < share].append(pair)
-    return sides
+    return sides if sides[0] else (sides[1], [])
 
 
 def conversation(system: str, user: str, completion: str) -> list[dict[str, str]]:

@@ -188,7 +188,7 @@ def _encode(
 
 def _nothing(account: Account, shards: int) -> str:
     if not account.rows:
-        return f"no training pairs in {shards} shards; build pairs first, or lower train.dev_share"
+        return f"no training pairs in {shards} shards; build pairs first"
     reasons = ", ".join(f"{count} {reason}" for reason, count in account.by_reason().items())
     return f"none of {account.rows} training pairs can be used ({reasons}); raise train.max_length"
 

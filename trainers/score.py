@@ -20,8 +20,9 @@ from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification
 
 from schemas.errors import AssayError
+from trainers.config import TrainConfig
 from trainers.data import Ids, batches, cut_side, encode_sides, pad
-from trainers.environment import quiet
+from trainers.environment import quiet, reproducible
 from trainers.tokenizer import first_line, load_tokenizer
 
 DEFAULT_MAX_LENGTH = 4096
@@ -62,6 +63,7 @@ class Scorer:
         # transformers pools at the last token that is not this one.
         config.get_text_config().pad_token_id = self._pad_id
         self.settings = _settings(folder)
+        self._threads = int(self.settings.get("threads", 0))
         self.max_length = int(self.settings.get("max_length", DEFAULT_MAX_LENGTH))
 
     def score_ids(
@@ -83,7 +85,7 @@ class Scorer:
         done = 0
         for part in batches(order, batch_size):
             ids, mask = pad([sequences[index] for index in part], self._pad_id)
-            with torch.inference_mode():
+            with torch.inference_mode(), reproducible(self._threads, seed=0):
                 logits = self._model(input_ids=ids, attention_mask=mask).logits
             scores[list(part)] = logits[:, 0].double().numpy()
             done += len(part)
@@ -149,7 +151,7 @@ def score(
 def _settings(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / "run.json").read_text())["config"]
-        return {**found, "max_length": int(found["max_length"])}
-    except (OSError, ValueError, KeyError, TypeError):
-        # Not one of ours, then; its defaults are as good as any.
+        return TrainConfig.from_mapping(found).as_dict()
+    except (OSError, ValueError, KeyError, TypeError, AssayError):
+        # Not one of ours, or of another version: the defaults do.
         return {}

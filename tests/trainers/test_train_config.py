@@ -64,6 +64,12 @@ def test_resolving_keeps_what_was_given() -> None:
     assert (given_values.lr, given_values.max_length, given_values.epochs) == (0.5, 77, 9)
 
 
+def test_a_tiny_model_trains_with_as_many_threads_on_any_machine() -> None:
+    assert TrainConfig().resolved().threads == 1
+    assert TrainConfig(threads=2).resolved().threads == 2
+    assert TrainConfig(model="some/model").resolved().threads == 0
+
+
 def test_a_pretrained_model_is_never_given_the_rate_of_a_model_from_scratch() -> None:
     assert TrainConfig(model="some/model").resolved().lr <= 1e-5 < TrainConfig().resolved().lr
 

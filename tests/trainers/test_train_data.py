@@ -179,6 +179,12 @@ def test_pairs_of_one_commit_are_never_on_both_sides_of_the_hold_out() -> None:
     assert not {pair.commit for pair in train} & {pair.commit for pair in dev}
 
 
+def test_the_only_commit_is_trained_on_and_not_held_out() -> None:
+    for seed in range(20):
+        train, dev = data.hold_out([as_pair("a", "b", commit="only")], 0.5, seed)
+        assert (len(train), len(dev)) == (1, 0)
+
+
 @given(st.integers(0, 60), st.integers(0, 3), st.integers(0, 3))
 def test_an_epoch_visits_every_pair_once(count: int, epoch: int, seed: int) -> None:
     assert sorted(data.epoch_order(count, epoch, seed)) == list(range(count))
