@@ -1,8 +1,9 @@
 """Candidates of a program without a model: the reference, faults put into it, and harmless rewrites.
 
-In: a `Program` row. Out: distinct `Candidate`s, the reference first. `generator.model` says what made
-each: `reference`, `variant-1` (behaves like the reference), `mutation-1` (one fault, or one in each
-of several functions). Which ones is drawn by (seed, program), so it does not depend on other programs.
+In: a `Program` row, and completions that a model wrote for its problem, if any. Out: distinct
+`Candidate`s, the reference first, completions last. `generator.model` says what made each:
+`reference`, `variant-1` (behaves like the reference), `mutation-1` (one fault, or one in each of several
+functions), or the model. Which ones is drawn by (seed, program), so it does not depend on other programs.
 Wrong: `SourceError` for a program that cannot be taken apart, which a `Program` row is not.
 """
 
@@ -16,6 +17,7 @@ from decompose.functions import functions
 from decompose.grammars import SourceError
 from decompose.mutate import Edit, apply, describe, edits, higher_order
 from decompose.variants import variants
+from labelers.programs.completions import Completion, assemble
 from labelers.programs.config import SampleConfig
 from schemas.ids import content_id, rng
 from schemas.records import Candidate, Generator
@@ -31,18 +33,41 @@ _MAX_EDITS = 400
 _TRIES = 20
 
 
-def sample(program: Mapping[str, Any], config: SampleConfig, seed: int) -> Outcome:
-    """The candidates of one program."""
+def sample(
+    program: Mapping[str, Any],
+    config: SampleConfig,
+    seed: int,
+    prompt: str = "",
+    completions: Sequence[Completion] = (),
+) -> Outcome:
+    """The candidates of one program.
+
+    Args:
+        prompt: the problem's prompt, for completions that go on from it.
+        completions: what models wrote for the problem; one that is already there is left out.
+    """
     try:
         made = list(_candidates(program, config, seed))
     except SourceError as error:
         return Drop(program["id"], "syntax_error", str(error)[:500])
+    seen = {candidate.completion for candidate in made}
+    for one in completions:
+        text = assemble(one.text, prompt, program["entry_point"])
+        if text not in seen:
+            seen.add(text)
+            generator = Generator(model=one.model, temperature=one.temperature, seed=one.seed, detail=None)
+            made.append(_candidate(program, text, generator))
     return Keep(tuple(made))
 
 
 def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> Iterator[Candidate]:
     code, draw = program["code"], rng(seed, "sample", program["id"])
-    yield _candidate(program, code, REFERENCE, None, seed)
+
+    def candidate(text: str, model: str, detail: str | None) -> Candidate:
+        generator = Generator(model=model, temperature=None, seed=seed, detail=detail)
+        return _candidate(program, text, generator)
+
+    yield candidate(code, REFERENCE, None)
     wanted = config.candidates - 1
     seen = {code}
     possible = edits(code, limit=_MAX_EDITS, rng=draw, language=program["language"])
@@ -64,7 +89,7 @@ def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> 
             text, detail = drawn
             if text not in seen and _is_program(text):
                 seen.add(text)
-                yield _candidate(program, text, VARIANT if kind == VARIANT else MUTATION, detail, seed)
+                yield candidate(text, VARIANT if kind == VARIANT else MUTATION, detail)
                 given, made = given + 1, made + 1
 
 
@@ -102,13 +127,11 @@ def _is_program(code: str) -> bool:
     return True
 
 
-def _candidate(
-    program: Mapping[str, Any], completion: str, model: str, detail: str | None, seed: int
-) -> Candidate:
+def _candidate(program: Mapping[str, Any], completion: str, generator: Generator) -> Candidate:
     return Candidate(
         id=content_id(program["id"], completion),
         problem_id=program["problem_id"],
         program_id=program["id"],
         completion=completion,
-        generator=Generator(model=model, temperature=None, seed=seed, detail=detail),
+        generator=generator,
     )

@@ -76,20 +76,23 @@ class TestsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SampleConfig:
-    """Settings of `sample`, which makes candidates of a program without a model.
+    """Settings of `sample`, which makes candidates of a program without a model and takes in others.
 
     Attributes:
-        candidates: candidates of each program, the reference included; fewer where a short program
-            has no more distinct ones.
+        candidates: candidates made of each program, the reference included; fewer where a short
+            program has no more distinct ones.
         variant_share: share of the others that behave like the reference and look different.
         higher_order_share: share of the others that have faults in several functions.
         max_order: most functions with a fault in one candidate.
+        completions: files of completions that a model wrote for these problems, one JSON object a
+            line (problem, completion, model, temperature, seed); they come on top of `candidates`.
     """
 
     candidates: int = 8
     variant_share: float = 0.15
     higher_order_share: float = 0.3
     max_order: int = 3
+    completions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "candidates")

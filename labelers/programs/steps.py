@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from labelers.programs.candidates import sample
+from labelers.programs.completions import by_problem, completions_of, read_completions
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from labelers.programs.decompose import decompose_all
 from labelers.programs.step_labels import Verifier
 from labelers.programs.unit_tests import harvest
 from schemas import shards
+from schemas.ids import digest_files
 from schemas.records import TABLES
 from schemas.rundir import RunDir
 from schemas.stage import Drop, Outcome, Unit
@@ -30,9 +32,20 @@ def plan_tests(run: RunDir, limit: int | None) -> list[Unit]:
     return run.units_per_part("programs", ("problems",), limit)
 
 
-def plan_sample(run: RunDir, limit: int | None) -> list[Unit]:
-    """One unit a part of `programs`."""
-    return run.units_per_part("programs", limit=limit)
+def plan_sample(run: RunDir, limit: int | None, config: SampleConfig | None = None) -> list[Unit]:
+    """One unit a part of `programs`, with the problems that they solve.
+
+    With the config, files of completions are inputs too: a changed file gives other keys.
+
+    Raises:
+        AssayError: a file of completions is not one.
+    """
+    units = run.units_per_part("programs", ("problems",), limit)
+    if config is None or not config.completions:
+        return units
+    read_completions(config.completions)
+    digest = digest_files(Path(name) for name in config.completions)
+    return [dataclasses.replace(unit, inputs={**unit.inputs, "completions": digest}) for unit in units]
 
 
 def plan_verify(run: RunDir, limit: int | None) -> list[Unit]:
@@ -92,7 +105,7 @@ class HarvestTests(_ProgramStep):
 
 
 class SampleCandidates(_ProgramStep):
-    """Make candidates of programs without a model."""
+    """Make candidates of programs without a model, and take in completions."""
 
     name = "sample"
 
@@ -101,8 +114,11 @@ class SampleCandidates(_ProgramStep):
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield the `Candidate`s of each program."""
+        grouped = by_problem(read_completions(self.config.completions))
+        prompts = {row["id"]: row["prompt"] for row in self.rows(unit, "problems")} if grouped else {}
         for program in self.considered(unit, "programs"):
-            yield sample(program, self.config, self.seed)
+            prompt = prompts.get(program["problem_id"], "")
+            yield sample(program, self.config, self.seed, prompt, completions_of(program, grouped))
 
 
 class VerifyCandidates(_ProgramStep):
