@@ -263,6 +263,9 @@ class Tree:
         elif now - self.started > _TICK_S:
             used_kb, alive = measure(self.process.pid, limits.memory_mb << 10)
             self.crowded |= alive >= limits.processes
+            if alive > limits.processes:
+                # Only where no namespace lets the kernel count the job's own processes.
+                self.stop("proc_limit", f"{alive} processes and threads, {limits.processes} allowed")
             if used_kb > (limits.memory_mb << 10) + _MEMORY_SLACK_KB:
                 self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
         return max(min(left, _TICK_S), 0)

@@ -236,7 +236,8 @@ def _set_limits(config: dict[str, Any]) -> None:
             limits["processes"] + config["own_processes"],
             limits["processes"] + config["own_processes"],
         ),
-        ("CORE", 0, 0),
+        # One byte: no core file fits, and unlike zero it keeps a core handler of the host from starting.
+        ("CORE", 1, 1),
         ("MEMLOCK", 0, 0),
         ("MSGQUEUE", 0, 0),
         ("SIGPENDING", 256, 256),

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -174,6 +175,36 @@ def test_the_plain_backend_sweeps_its_descendants_away() -> None:
     assert time.monotonic() - started < 15
 
 
+def test_the_plain_backend_notices_too_many_processes() -> None:
+    source = "import os, time\nfor _ in range(4): os.fork()\ntime.sleep(30)"
+    limits = Limits(wall_s=20, processes=8)
+    assert Sandbox("plain").run(Job("script", {"main.py": source}, limits=limits)).status == "proc_limit"
+    assert children() == []
+
+
+NO_ADMIN = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from sandbox import Sandbox, SandboxUnavailable
+try:
+    Sandbox()
+except SandboxUnavailable as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has capabilities to lose")
+def test_root_without_the_capability_is_told_what_to_do() -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("needs setpriv to give a capability up")
+    command = [setpriv, "--bounding-set=-sys_admin", sys.executable, "-c", NO_ADMIN]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.stderr == ""
+    assert "CAP_SYS_ADMIN" in result.stdout
+    assert result.stdout.count("\n") == 1
+
+
 def test_auto_refuses_where_namespaces_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     real = module._run
 
@@ -243,7 +274,7 @@ def test_results_carry_measurements() -> None:
 
 def test_a_stopped_job_still_carries_measurements() -> None:
     source = "x = bytearray(50 << 20)\nwhile True: pass"
-    result = Sandbox().run(Job("script", {"main.py": source}, limits=Limits(wall_s=0.6)))
+    result = Sandbox().run(Job("script", {"main.py": source}, limits=Limits(wall_s=1.5)))
     assert result.status == "timeout"
     assert result.cpu_s > 0.05
     assert result.max_rss_kb > 50 << 10
