@@ -146,7 +146,6 @@ def _launch(job: Job, backend: str, packages: list[str], role: str, own: list[st
         "limits": dataclasses.asdict(job.limits),
         "binds": [*_python_paths(), *packages],
         "packages": packages,
-        "stdlib": _stdlib(),
         "work": work,
         "requests": job.kind == "split",
     }

@@ -114,8 +114,9 @@ def _forget_ourselves(config: dict[str, Any], work: str) -> None:
         del sys.modules[name]
     sys.modules.pop("__main__", None)
     sys.modules["__main__"] = types.ModuleType("__main__")
-    sys.path[:] = [work, *config["packages"], *(path for path in sys.path if path in config["stdlib"])]
-    sys.argv = [f"{work}/{config['entry'] or 'main.py'}", *config["argv"]]
+    sys.path[:] = [work, *config["packages"], *sys.path]
+    name = (config["entry"] or "main.py") if config["role"] == "script" else "solution.py"
+    sys.argv = [f"{work}/{name}", *config["argv"]]
     import _sitebuiltins
     import builtins
 

@@ -194,7 +194,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _be_program(config: dict[str, Any], status: _Status) -> NoReturn:
-    """Take on the limits, put every descriptor in its place, hand over to the harness."""
+    """Close every descriptor but the program's own, take on the limits, hand over to the harness."""
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, SIGKILL)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
@@ -225,17 +225,14 @@ def _set_limits(config: dict[str, Any]) -> None:
         pages = _USUAL_PAGES
     # The interpreter's own size is not the program's doing.
     space = limits["memory_mb"] * mib + pages * resource.getpagesize()
+    tasks = limits["processes"] + config["own_processes"]
     seconds = -int(-limits["cpu_s"] // 1)
     for name, soft, hard in (
         ("AS", space, space),
         ("CPU", seconds, seconds + 1),
         ("FSIZE", limits["file_mb"] * mib, limits["file_mb"] * mib),
         ("NOFILE", limits["open_files"], limits["open_files"]),
-        (
-            "NPROC",
-            limits["processes"] + config["own_processes"],
-            limits["processes"] + config["own_processes"],
-        ),
+        ("NPROC", tasks, tasks),
         # One byte: no core file fits, and unlike zero it keeps a core handler of the host from starting.
         ("CORE", 1, 1),
         ("MEMLOCK", 0, 0),
