@@ -43,15 +43,14 @@ _CPP_WORDS = words(
     :: static_cast nullptr operator
     """
 )
-_OBJECTIVE_C = re.compile(
-    r"^[ \t]*(?:@(?:interface|protocol|implementation|class|end)\b|#[ \t]*import\b)", re.MULTILINE
-)
+_OBJECTIVE_C_WORDS = ("@interface", "@protocol", "@implementation", "@class", "@end", "#import")
+_OBJECTIVE_C = re.compile(rf"^[ \t]*(?:{'|'.join(_OBJECTIVE_C_WORDS)})\b", re.MULTILINE)
 _CPP_GUARD = re.compile(r"[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t]*\(?[ \t]*)__cplusplus\b")
 _IF = re.compile(r"[ \t]*#[ \t]*if")
 _ELSE = re.compile(r"[ \t]*#[ \t]*(?:else|elif)\b")
 _ENDIF = re.compile(r"[ \t]*#[ \t]*endif\b")
 _COMMENT_START = re.compile(r"/[*/]")
-_HEADER_CHARS = 40_000
+_HEADER_START, _HEADER_CHARS = 4_000, 40_000
 
 
 def language_of_path(path: str) -> str | None:
@@ -105,16 +104,24 @@ def language_of_header(content: str) -> str | None:
     Comments and what stands between `#ifdef __cplusplus` and its end are not looked at, since a C
     header may address C++ compilers there.
     """
-    code = _without_comments(content[:_HEADER_CHARS])
+    start = content[:_HEADER_CHARS]
+    if any(word in start for word in _OBJECTIVE_C_WORDS) and _OBJECTIVE_C.search(_without_comments(start)):
+        return None
+    # Most C++ headers show it soon, and the start is read in a fraction of the time.
+    return "C++" if _is_cpp(content, _HEADER_START) or _is_cpp(content, _HEADER_CHARS) else "C"
+
+
+def _is_cpp(content: str, chars: int) -> bool:
+    """Whether a line that only C++ has stands among the whole lines of the first characters."""
+    code = content if len(content) <= chars else content[: content.rfind("\n", 0, chars) + 1]
+    code = _without_comments(code)
     if "__cplusplus" in code:
         code = _without_cpp_guards(code)
-    if _OBJECTIVE_C.search(code):
-        return None
     for line in code.split("\n"):
         # Most lines hold none of these words, and finding a word is many times faster than matching.
         if any(word in line for word in _CPP_WORDS) and (_CPP_LINE.match(line) or _CPP_ANYWHERE.search(line)):
-            return "C++"
-    return "C"
+            return True
+    return False
 
 
 def language_of(path: str, content: str) -> str | None:

@@ -110,6 +110,9 @@ def test_language_is_a_known_one_or_none(path: str, content: str) -> None:
         ("@interface Foo\n@end\n", None),
         ("#import <Foundation/Foundation.h>\n", None),
         ("", "C"),
+        ("/*\n@class Parser\n#import x\n*/\nint f(void);\n", "C"),
+        ("int x;\n" * 3000 + "class Parser {\n};\n", "C++"),
+        ("int x;\n" * 570 + "class Parser;  // " + "x" * 30 + "\nint y;\n", "C++"),
     ],
 )
 def test_language_of_headers_by_content(content: str, language: str | None) -> None:
