@@ -171,6 +171,21 @@ def test_instruction_is_the_same_for_both_directions_of_the_edit() -> None:
         assert instruction(forth, seed) == instruction(back, seed)
 
 
+@pytest.mark.parametrize(
+    ("code", "quoted"),
+    [
+        ('"""Parse dates.\n\nMore."""\n', True),
+        ("#!/usr/bin/env python\n# licence\n\n'''Parse dates.'''\n", True),
+        ('import re\n"""Parse dates."""\n', False),
+        ('"""Parse dates.\n', False),
+    ],
+)
+def test_docstring_of_a_module_is_quoted_only_when_it_is_one(code: str, quoted: bool) -> None:
+    row = edit(code + "x = 1\n", code + "x = 2\n")
+    texts = {instruction(row, seed) for seed in range(30)}
+    assert any("Parse dates." in text for text in texts) == quoted
+
+
 def test_every_style_of_instruction_is_drawn() -> None:
     texts = {instruction(edit(OLD, NEW), seed) for seed in range(60)}
     assert len(texts) == len(STYLES)
