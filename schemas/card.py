@@ -210,7 +210,10 @@ def _license_fields(counts: Counter[str | None]) -> dict[str, str]:
         if hub in _HUB_LICENSES.split():
             return {"license": hub}
     ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
-    listed = [f"{'not known' if name is None else _plain(name)} ({rows:,} rows)" for name, rows in ranked]
+    listed = [
+        f"{'not known' if name is None else _plain(name)} ({rows:,} row{'s' if rows != 1 else ''})"
+        for name, rows in ranked
+    ]
     more = [f"{len(listed) - LISTED:,} others"] if len(listed) > LISTED else []
     return {
         "license": "other",
