@@ -286,7 +286,7 @@ def _explained(error: Exception, repo_id: str, endpoint: str, token: str) -> Ass
             return AssayError("HF_HUB_OFFLINE is set, so nothing can be pushed; unset it and push again")
         if isinstance(one, HfHubHTTPError):
             status = one.response.status_code
-            told = " ".join(str(one.server_message or "").split())[:200].replace(token, "<token>")
+            told = " ".join(str(one.server_message or "").split()).replace(token, "<token>")[:200]
             said = f" (HTTP {status}: {told})" if told else f" (HTTP {status})"
             advice = _advice(status, repo_id) or (
                 "the Hub is out of order; push again later"
@@ -300,10 +300,8 @@ def _explained(error: Exception, repo_id: str, endpoint: str, token: str) -> Ass
         return AssayError(
             f"{endpoint}: cannot be reached; check the network and HF_ENDPOINT, then push again"
         )
-    told = " ".join(str(error).split())[:300].replace(token, "<token>")
-    return AssayError(
-        f"{repo_id}: the upload failed ({type(error).__name__}: {told}); what arrived is kept, push again"
-    )
+    told = " ".join(f"{type(chain[-1]).__name__}: {chain[-1]}".split()).replace(token, "<token>")[:300]
+    return AssayError(f"{repo_id}: the upload failed ({told}); what arrived is kept, push again")
 
 
 @contextlib.contextmanager
