@@ -73,7 +73,7 @@ def push_run(
     if dry_run:
         _dry_run(run, repo_id, private, tag, as_json)
         return
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from assay.session import reasons
 
