@@ -57,7 +57,7 @@ def model_card(run: Mapping[str, Any]) -> str:
         "# Code reward model",
         f"Trained from {base} ({counts['parameters']:,} parameters) on {counts['train']['kept']:,} pairs in "
         f"{counts['steps']:,} steps; {dropped:,} pairs were dropped, and of {counts['train']['windowed']:,} "
-        "only a window around the first difference was read. It gives one score a conversation; a higher "
+        f"only a part was read. It gives one score a conversation; a higher "
         "score is better, and only differences between answers to the same prompt mean something.",
         "## Use",
         _USE,

@@ -17,6 +17,7 @@ from schemas.errors import AssayError
 
 OBJECTIVES = ("bt",)
 TRUNCATIONS = ("difference", "head")
+LONG_PROMPTS = ("cut", "drop")
 MAGNITUDES = ("centered", "abs")
 TINY = "tiny"
 
@@ -36,7 +37,10 @@ class TrainConfig:
         max_length: tokens of prompt and completion together; 0 picks 384 for `tiny`, else 4096.
         truncation: what stays of completions that do not fit: `difference` keeps a window around the
             first token in which the two differ, `head` keeps the beginning.
-        min_completion: a pair whose prompt leaves fewer tokens than this is dropped.
+        min_completion: tokens of `max_length` that a completion gets when it needs them, however long
+            the prompt is; 0 picks half of `max_length`.
+        long_prompt: what becomes of a prompt that leaves fewer: `cut` takes tokens out of its middle,
+            `drop` drops the pair.
         batch_pairs: pairs in one forward pass.
         accumulation: forward passes in one optimizer step; the result does not depend on how a step
             is cut into passes.
@@ -68,7 +72,8 @@ class TrainConfig:
     vocab_size: int = 2048
     max_length: int = 0
     truncation: str = "difference"
-    min_completion: int = 32
+    min_completion: int = 0
+    long_prompt: str = "cut"
     batch_pairs: int = 4
     accumulation: int = 1
     epochs: int = 0
@@ -101,12 +106,13 @@ class TrainConfig:
             _check_type(name, getattr(self, name), hint)
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("truncation", self.truncation, TRUNCATIONS)
+        _one_of("long_prompt", self.long_prompt, LONG_PROMPTS)
         _one_of("magnitude", self.magnitude, MAGNITUDES)
         if not self.model:
             raise AssayError("train.model: is empty; give `tiny`, a model folder or a Hub id")
-        for name in ("min_completion", "batch_pairs", "accumulation", "eval_batch"):
+        for name in ("batch_pairs", "accumulation", "eval_batch"):
             _within(name, getattr(self, name), 1, None)
-        for name in ("max_length", "max_steps", "lr", "weight_decay", "clip", "lm_weight"):
+        for name in ("max_length", "min_completion", "max_steps", "lr", "weight_decay", "clip", "lm_weight"):
             _within(name, getattr(self, name), 0, None)
         for name in ("magnitude_weight", "epochs", "eval_every", "threads", "margin"):
             _within(name, getattr(self, name), 0, None)
@@ -142,11 +148,13 @@ class TrainConfig:
     def resolved(self) -> TrainConfig:
         """The same config with every 0 that stands for a choice replaced by that choice."""
         tiny = self.model == TINY
+        max_length = self.max_length or (384 if tiny else 4096)
         return dataclasses.replace(
             self,
             epochs=self.epochs or (2 if tiny else 1),
             lr=self.lr or (2e-3 if tiny else 1e-5),
-            max_length=self.max_length or (384 if tiny else 4096),
+            max_length=max_length,
+            min_completion=self.min_completion or max_length // 2,
             threads=self.threads or (1 if tiny else 0),
         )
 

@@ -4,11 +4,15 @@ In: Parquet shards of `PreferencePair`. Out: `Pair` (text), `TokenPair` (token i
 where the completion begins) and an `Account` with `rows == kept + sum(drops)`.
 
 A side is the conversation system, user (`input`), assistant (`chosen` or `rejected`) in the tokenizer's
-chat template, tokenised as a whole: what `apply_chat_template` gives for it. A pair that is longer
-than `max_length` keeps its whole prompt, the template's end of turn and one window of the completion.
-The window begins at the same token on both sides and holds the first token in which they differ
-(`window_start`), so truncation never makes the sides equal. With the rule `head` it holds the beginning,
-as a single completion is cut when it is scored; pairs that become equal are then dropped.
+chat template, tokenised as a whole: what `apply_chat_template` gives for it. What is longer than
+`max_length` is cut by a `Cutting`:
+
+* The template's end of turn always stays: it is the token that the reward is read from.
+* A prompt that leaves too little room loses tokens in its middle (`long_prompt` = `cut`): the system
+  prompt's beginning and the instruction's end stay. Or the pair is dropped (`drop`).
+* Of a completion one window stays. It begins at the same token on both sides and holds the first token
+  in which they differ (`window_start`), so cutting never makes the sides equal. With `truncation` =
+  `head` it holds the beginning, as for a single completion; pairs that become equal are then dropped.
 
 Reasons of drops: `empty_completion`, `identical`, `prompt_too_long`, `identical_after_truncation`,
 `template_changes_text` (the template rewrites the completion, so its tokens cannot be found).
@@ -33,6 +37,7 @@ from schemas.ids import fraction, rng
 from schemas.records import PreferencePair
 from schemas.shards import iter_rows, write_text
 from schemas.stage import Drop
+from trainers.config import TrainConfig
 from trainers.tokenizer import first_line
 
 Ids = NDArray[np.int32]
@@ -66,6 +71,7 @@ class TokenPair:
         rejected: likewise; its first `prompt_length` ids equal those of `chosen`.
         prompt_length: tokens before the completion.
         windowed: whether a part of a completion was cut away.
+        prompt_cut: whether a part of the prompt was cut away.
     """
 
     pair: Pair
@@ -73,6 +79,7 @@ class TokenPair:
     rejected: Ids
     prompt_length: int
     windowed: bool
+    prompt_cut: bool = False
 
     @property
     def lm_tokens(self) -> int:
@@ -92,6 +99,7 @@ class Account:
     rows: int = 0
     kept: int = 0
     windowed: int = 0
+    prompts_cut: int = 0
     drops: list[Drop] = dataclasses.field(default_factory=list)
 
     def by_reason(self) -> dict[str, int]:
@@ -105,7 +113,41 @@ class Account:
             "kept": self.kept,
             "dropped": self.by_reason(),
             "windowed": self.windowed,
+            "prompts_cut": self.prompts_cut,
         }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cutting:
+    """How conversations are made to fit.
+
+    Attributes:
+        max_length: most tokens of a side.
+        min_completion: tokens that a completion gets when it needs them.
+        truncation: `difference` or `head`, see the module.
+        long_prompt: `cut` or `drop`, see the module.
+    """
+
+    max_length: int
+    min_completion: int
+    truncation: str = "difference"
+    long_prompt: str = "cut"
+
+    @classmethod
+    def of(cls, config: TrainConfig) -> Cutting:
+        """The rule of a resolved config."""
+        return cls(config.max_length, config.min_completion, config.truncation, config.long_prompt)
+
+    def fit_prompt(self, prompt: Ids, needed: int, tail: int) -> Ids | None:
+        """The prompt, short enough for a completion that needs `needed` tokens and for `tail` tokens
+        after it; None when it cannot be, or must not."""
+        room = self.max_length - tail - min(self.min_completion, needed)
+        if len(prompt) <= room:
+            return prompt
+        if self.long_prompt == "drop" or room < 1:
+            return None
+        back = (room + 1) // 2
+        return np.concatenate([prompt[: room - back], prompt[len(prompt) - back :]])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -207,55 +249,44 @@ def window_start(difference: int, longest: int, budget: int) -> int:
     return max(0, min(difference - budget // 2, longest - budget))
 
 
-def cut_pair(
-    pair: Pair, chosen: Side, rejected: Side, max_length: int, min_completion: int, truncation: str
-) -> TokenPair | Drop:
-    """Cut both sides of a pair to `max_length` tokens by the module's rule, or say why that cannot be."""
-    prompt = min(chosen.start, rejected.start, common_prefix(chosen.ids, rejected.ids))
-    bodies = [side.ids[prompt : side.end] for side in (chosen, rejected)]
+def cut_pair(pair: Pair, chosen: Side, rejected: Side, cutting: Cutting) -> TokenPair | Drop:
+    """Cut both sides of a pair by the module's rule, or say why that cannot be."""
+    begin = min(chosen.start, rejected.start, common_prefix(chosen.ids, rejected.ids))
+    bodies = [side.ids[begin : side.end] for side in (chosen, rejected)]
     tails = [side.ids[side.end :] for side in (chosen, rejected)]
     longest = max(map(len, bodies))
     difference = common_prefix(*bodies)
     if difference == longest:
         return Drop(pair.idx, "identical", "both sides have the same tokens")
-    budget = max_length - prompt - max(map(len, tails))
-    if budget < min(min_completion, longest):
-        return Drop(pair.idx, "prompt_too_long", f"{prompt} tokens of prompt, {max_length} in all")
-    start = window_start(difference, longest, budget) if truncation == "difference" else 0
+    tail = max(map(len, tails))
+    prompt = cutting.fit_prompt(chosen.ids[:begin], longest, tail)
+    if prompt is None:
+        return Drop(pair.idx, "prompt_too_long", f"{begin} tokens of prompt, {cutting.max_length} in all")
+    budget = cutting.max_length - len(prompt) - tail
+    start = window_start(difference, longest, budget) if cutting.truncation == "difference" else 0
     sides = [
-        np.concatenate([chosen.ids[:prompt], body[start : start + budget], tail])
-        for body, tail in zip(bodies, tails, strict=True)
+        np.concatenate([prompt, body[start : start + budget], end])
+        for body, end in zip(bodies, tails, strict=True)
     ]
     if np.array_equal(sides[0], sides[1]):
         return Drop(pair.idx, "identical_after_truncation", f"first difference at token {difference}")
-    return TokenPair(pair, sides[0], sides[1], prompt, longest > budget)
+    return TokenPair(pair, sides[0], sides[1], len(prompt), longest > budget, len(prompt) < begin)
 
 
-def cut_side(side: Side, max_length: int) -> Ids | None:
-    """A single conversation cut to `max_length` tokens: the beginning of its completion stays, and the
-    end of turn. None when that leaves no token of the completion."""
-    if len(side.ids) <= max_length:
-        return side.ids
-    end = side.end - (len(side.ids) - max_length)
-    return np.concatenate([side.ids[:end], side.ids[side.end :]]) if end > side.start else None
+def cut_side(side: Side, cutting: Cutting) -> Ids | None:
+    """A single conversation, cut by the module's rule with the beginning of its completion kept; None
+    when its prompt is too long."""
+    body, tail = side.ids[side.start : side.end], side.ids[side.end :]
+    prompt = cutting.fit_prompt(side.ids[: side.start], len(body), len(tail))
+    if prompt is None:
+        return None
+    return np.concatenate([prompt, body[: cutting.max_length - len(prompt) - len(tail)], tail])
 
 
 def encode_pairs(
-    pairs: Sequence[Pair],
-    tokenizer: PreTrainedTokenizerFast,
-    *,
-    max_length: int,
-    min_completion: int = 32,
-    truncation: str = "difference",
+    pairs: Sequence[Pair], tokenizer: PreTrainedTokenizerFast, cutting: Cutting
 ) -> tuple[list[TokenPair], Account]:
-    """Tokenise pairs, in their order.
-
-    Args:
-        pairs: the text.
-        tokenizer: with a chat template.
-        max_length: most tokens of a side.
-        min_completion: fewest tokens that the prompt must leave for a completion which needs them.
-        truncation: `difference` or `head`.
+    """Tokenise pairs, in their order, with a tokenizer that has a chat template.
 
     Raises:
         AssayError: the chat template refuses the conversations.
@@ -276,12 +307,13 @@ def encode_pairs(
             if not (chosen.found and rejected.found):
                 account.drops.append(Drop(pair.idx, "template_changes_text"))
                 continue
-            made = cut_pair(pair, chosen, rejected, max_length, min_completion, truncation)
+            made = cut_pair(pair, chosen, rejected, cutting)
             if isinstance(made, Drop):
                 account.drops.append(made)
             else:
                 kept.append(made)
                 account.windowed += made.windowed
+                account.prompts_cut += made.prompt_cut
     account.kept = len(kept)
     if account.rows != account.kept + len(account.drops):
         raise AccountingError(

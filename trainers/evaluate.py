@@ -3,8 +3,10 @@
 In: a model folder and shards of pairs. Out, in `out_dir`: `scores.parquet` (a `Score` a pair),
 `drops.jsonl` (a line a pair that could not be scored, with its reason) and `results.json`:
 
-    model, model_sha256, max_length, truncation, seed
-    rows = pairs + sum of dropped, by reason; windowed: pairs of which a window was read
+    model, model_sha256, seed
+    max_length, min_completion, truncation, long_prompt: see `trainers.data`
+    rows = pairs + sum of dropped, by reason
+    windowed, prompts_cut: pairs of whose completions or prompts only a part was read
     overall, by_aspect, by_language: see `metrics.summary`
     macro_aspect, macro_language: mean accuracy over the groups
     baselines: accuracy of `longer_wins` and `shorter_wins`, by characters of the whole sides
@@ -17,6 +19,7 @@ last. No pairs give valid files with nulls. Errors: `AssayError`, `ShardError`.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +31,6 @@ from schemas.errors import AssayError
 from schemas.records import Score
 from schemas.shards import file_sha256, write_shard, write_text
 from trainers import data, metrics
-from trainers.config import TRUNCATIONS
 from trainers.score import Scorer
 
 _ACCURACY = ("pairs", "accuracy", "accuracy_strict", "ties", "ci95")
@@ -41,7 +43,6 @@ def evaluate(
     *,
     batch_size: int = 16,
     max_length: int = 0,
-    truncation: str = "",
     seed: int = 0,
     progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
@@ -53,7 +54,6 @@ def evaluate(
         out_dir: where the three files go; made when missing.
         batch_size: sequences in one forward pass; results do not depend on it beyond float rounding.
         max_length: tokens of a side; 0 takes what the model was trained with, else 4096.
-        truncation: see `trainers.data`; empty takes what the model was trained with, else `difference`.
         seed: seed of the bootstrap.
         progress: called with `{"event": "score", "done": sequences, "total": sequences, ...}`.
 
@@ -66,17 +66,8 @@ def evaluate(
     if batch_size < 1 or max_length < 0:
         raise AssayError(f"evaluation: batch_size {batch_size} and max_length {max_length} must be positive")
     scorer = Scorer(model_dir)
-    limit = max_length or scorer.max_length
-    rule = truncation or str(scorer.settings.get("truncation", TRUNCATIONS[0]))
-    if rule not in TRUNCATIONS:
-        raise AssayError(f"evaluation: truncation {rule!r} is not known; use {' or '.join(TRUNCATIONS)}")
-    pairs, account = data.encode_pairs(
-        data.read_pairs(shards),
-        scorer.tokenizer,
-        max_length=limit,
-        min_completion=int(scorer.settings.get("min_completion", 1)),
-        truncation=rule,
-    )
+    cutting = scorer.cut_to(max_length)
+    pairs, account = data.encode_pairs(data.read_pairs(shards), scorer.tokenizer, cutting)
     sequences = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
 
     def report(done: int) -> None:
@@ -90,13 +81,13 @@ def evaluate(
     results = {
         "model": scorer.name,
         "model_sha256": _weights_digest(Path(model_dir)),
-        "max_length": limit,
-        "truncation": rule,
+        **dataclasses.asdict(cutting),
         "seed": seed,
         "rows": account.rows,
         "pairs": account.kept,
         "dropped": account.by_reason(),
         "windowed": account.windowed,
+        "prompts_cut": account.prompts_cut,
         "overall": metrics.summary(chosen, rejected, seed, "overall"),
         "by_aspect": by_aspect,
         "by_language": by_language,

@@ -124,8 +124,9 @@ def train(
         if not dev_shards:
             corpus, held_out = data.hold_out(corpus, config.dev_share, config.seed)
         tokenizer = _tokenizer(config, corpus)
-        pairs, account = _encode(config, corpus, tokenizer)
-        dev, dev_account = _encode(config, held_out, tokenizer)
+        cutting = data.Cutting.of(config)
+        pairs, account = data.encode_pairs(corpus, tokenizer, cutting)
+        dev, dev_account = data.encode_pairs(held_out, tokenizer, cutting)
         if not pairs:
             raise AssayError(_nothing(account, len(train_shards)))
         model = build(config, tokenizer)
@@ -174,23 +175,11 @@ def _tokenizer(config: TrainConfig, corpus: Sequence[Pair]) -> PreTrainedTokeniz
     return train_tokenizer(texts, config.vocab_size)
 
 
-def _encode(
-    config: TrainConfig, pairs: Sequence[Pair], tokenizer: PreTrainedTokenizerFast
-) -> tuple[list[TokenPair], Account]:
-    return data.encode_pairs(
-        pairs,
-        tokenizer,
-        max_length=config.max_length,
-        min_completion=config.min_completion,
-        truncation=config.truncation,
-    )
-
-
 def _nothing(account: Account, shards: int) -> str:
     if not account.rows:
         return f"no training pairs in {shards} shards; build pairs first"
     reasons = ", ".join(f"{count} {reason}" for reason, count in account.by_reason().items())
-    return f"none of {account.rows} training pairs can be used ({reasons}); raise train.max_length"
+    return f"none of {account.rows} training pairs can be used ({reasons}); see their sides"
 
 
 def _steps(config: TrainConfig, pairs: int) -> int:

@@ -8,6 +8,7 @@ that leaves no room and a score that is not finite raise `AssayError`.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,11 +22,9 @@ from transformers import AutoModelForSequenceClassification
 
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
-from trainers.data import Ids, batches, cut_side, encode_sides, pad
+from trainers.data import Cutting, Ids, batches, cut_side, encode_sides, pad
 from trainers.environment import quiet, reproducible
 from trainers.tokenizer import first_line, load_tokenizer
-
-DEFAULT_MAX_LENGTH = 4096
 
 
 class Scorer:
@@ -34,8 +33,7 @@ class Scorer:
     Attributes:
         name: the model's folder name, or its Hub id.
         tokenizer: its tokenizer.
-        settings: the settings that it was trained with, when its `run.json` tells.
-        max_length: tokens of a conversation that it was trained with, else 4096.
+        cutting: how conversations are made to fit: as in its training, else as by default.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -62,9 +60,9 @@ class Scorer:
         self._pad_id = int(self.tokenizer.pad_token_id or 0)
         # transformers pools at the last token that is not this one.
         config.get_text_config().pad_token_id = self._pad_id
-        self.settings = _settings(folder)
-        self._threads = int(self.settings.get("threads", 0))
-        self.max_length = int(self.settings.get("max_length", DEFAULT_MAX_LENGTH))
+        settings = _settings(folder)
+        self._threads = settings.threads
+        self.cutting = Cutting.of(settings)
 
     def score_ids(
         self, sequences: Sequence[Ids], batch_size: int, progress: Callable[[int], None] | None = None
@@ -95,6 +93,12 @@ class Scorer:
             raise AssayError(f"{self.name}: gives scores that are not finite; its weights are damaged")
         return scores
 
+    def cut_to(self, max_length: int) -> Cutting:
+        """The model's rule for another length; 0 keeps its own."""
+        if max_length in (0, self.cutting.max_length):
+            return self.cutting
+        return dataclasses.replace(self.cutting, max_length=max_length, min_completion=max_length // 2)
+
     def score(
         self,
         prompts: Sequence[str],
@@ -107,15 +111,15 @@ class Scorer:
         """See `score`."""
         if len(prompts) != len(responses) or (systems is not None and len(systems) != len(prompts)):
             raise AssayError(f"{len(prompts)} prompts, but {len(responses)} responses or system prompts")
-        limit = max_length or self.max_length
+        cutting = self.cut_to(max_length)
         triples = list(zip(systems or [""] * len(prompts), prompts, responses, strict=True))
         sequences = []
         for number, side in enumerate(encode_sides(self.tokenizer, triples)):
-            ids = cut_side(side, limit)
+            ids = cut_side(side, cutting)
             if ids is None:
                 raise AssayError(
-                    f"response {number}: {len(side.ids)} tokens with its prompt, and {limit} leave no room "
-                    "for the response; raise max_length or shorten the prompt"
+                    f"response {number}: its prompt of {side.start} tokens is too long for "
+                    f"{cutting.max_length} in all; raise max_length or shorten the prompt"
                 )
             sequences.append(ids)
         return [float(value) for value in self.score_ids(sequences, batch_size)]
@@ -148,10 +152,10 @@ def score(
     )
 
 
-def _settings(folder: Path) -> dict[str, Any]:
+def _settings(folder: Path) -> TrainConfig:
     try:
         found = json.loads((folder / "run.json").read_text())["config"]
-        return TrainConfig.from_mapping(found).as_dict()
+        return TrainConfig.from_mapping(found).resolved()
     except (OSError, ValueError, KeyError, TypeError, AssayError):
         # Not one of ours, or of another version: the defaults do.
-        return {}
+        return TrainConfig(model="pretrained").resolved()

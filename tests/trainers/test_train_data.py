@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from schemas.errors import AssayError, ShardError
 from schemas.stage import Drop
 from trainers import data
-from trainers.data import Pair, Side, TokenPair
+from trainers.data import Cutting, Pair, Side, TokenPair
 from trainers.tokenizer import train_tokenizer
 
 
@@ -46,7 +46,7 @@ def test_a_window_holds_the_first_difference_of_both_sides(
     bodies = [np.array(shared + end, dtype=np.int32) for end in (left, right)]
     head, foot = np.full(prompt, 1, np.int32), np.full(tail, 2, np.int32)
     sides = [Side(np.concatenate([head, body, foot]), prompt, prompt + len(body), True) for body in bodies]
-    made = data.cut_pair(as_pair("a", "b"), sides[0], sides[1], max_length, 1, "difference")
+    made = data.cut_pair(as_pair("a", "b"), sides[0], sides[1], Cutting(max_length, 1))
     if np.array_equal(*bodies):
         assert isinstance(made, Drop)
         assert made.reason == "identical"
@@ -77,7 +77,7 @@ def test_a_window_lies_inside_the_longer_completion(longest: int, budget: int, d
 def test_a_pair_that_fits_is_what_apply_chat_template_gives(tokenizer: PreTrainedTokenizerFast) -> None:
     # A completion that begins with line ends: its first token may swallow the template's own.
     pair = as_pair("\n\nx = 1\n", "\nx = 2  ", system="Be strict.", input="Fix it.")
-    kept, _ = data.encode_pairs([pair], tokenizer, max_length=999)
+    kept, _ = data.encode_pairs([pair], tokenizer, Cutting(999, 9))
     for ids, text in ((kept[0].chosen, pair.chosen), (kept[0].rejected, pair.rejected)):
         messages = data.conversation(pair.system, pair.input, text)
         wanted = tokenizer.apply_chat_template(messages, tokenize=True, return_dict=False)
@@ -86,7 +86,7 @@ def test_a_pair_that_fits_is_what_apply_chat_template_gives(tokenizer: PreTraine
 
 def test_the_prompt_length_counts_tokens_and_not_keys(tokenizer: PreTrainedTokenizerFast) -> None:
     pair = as_pair("x = 1\n", "y = 2\n", input="A long instruction. " * 5)
-    kept, _ = data.encode_pairs([pair], tokenizer, max_length=999)
+    kept, _ = data.encode_pairs([pair], tokenizer, Cutting(999, 9))
     messages = data.conversation(pair.system, pair.input, "")[:-1]
     prompt = tokenizer.apply_chat_template(
         messages, tokenize=True, add_generation_prompt=True, return_dict=False
@@ -99,7 +99,7 @@ def test_an_instruction_that_quotes_the_completion_is_not_taken_for_it(
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
     pair = as_pair("x = 1", "x = 2", input="Write x = 1 please, x = 1 and nothing else")
-    kept, _ = data.encode_pairs([pair], tokenizer, max_length=999)
+    kept, _ = data.encode_pairs([pair], tokenizer, Cutting(999, 9))
     completion = tokenizer.decode(kept[0].chosen[kept[0].prompt_length :])
     assert completion == "x = 1<|im_end|>\n"
 
@@ -112,17 +112,39 @@ def test_every_dropped_pair_is_counted_with_its_reason(tokenizer: PreTrainedToke
         as_pair("x = 2\n", "x = 2\n"),
         as_pair("x = 1\n" * 60, "x = 2\n" * 60, input="word " * 200),
     ]
-    kept, account = data.encode_pairs(pairs, tokenizer, max_length=64)
+    kept, account = data.encode_pairs(pairs, tokenizer, Cutting(64, 32, long_prompt="drop"))
     assert account.by_reason() == {"empty_completion": 2, "identical": 1, "prompt_too_long": 1}
     assert account.rows == len(pairs) == account.kept + len(account.drops)
     assert len(kept) == account.kept == 1
 
 
+def test_a_long_prompt_keeps_its_ends_and_leaves_half_to_the_completion(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    pair = as_pair("x = 1\n" * 60, "x = 2\n" * 60, system="Begin. " + "word " * 200, input="The end.")
+    kept, account = data.encode_pairs([pair], tokenizer, Cutting(160, 80))
+    assert (account.kept, account.prompts_cut, account.windowed) == (1, 1, 1)
+    made = kept[0]
+    assert len(made.chosen) == len(made.rejected) == 160
+    prompt = tokenizer.decode(made.chosen[: made.prompt_length])
+    assert prompt.startswith("<|im_start|>system\nBegin. word")
+    assert prompt.endswith("The end.<|im_end|>\n<|im_start|>assistant\n")
+    assert made.lm_tokens == 80 + 2
+
+
+def test_a_long_prompt_is_whole_where_the_completion_is_short(tokenizer: PreTrainedTokenizerFast) -> None:
+    pair = as_pair("x\n", "y\n", input="word " * 20)
+    size = len(data.encode_sides(tokenizer, [("", pair.input, pair.chosen)])[0].ids)
+    kept, account = data.encode_pairs([pair], tokenizer, Cutting(size, size // 2))
+    assert (account.kept, account.prompts_cut, account.windowed) == (1, 0, 0)
+    assert len(kept[0].chosen) == size
+
+
 def test_the_head_rule_drops_pairs_that_it_makes_equal(tokenizer: PreTrainedTokenizerFast) -> None:
     pair = as_pair("x = 1\n" * 80 + "y = 1\n", "x = 1\n" * 80 + "y = 2\n")
-    kept, account = data.encode_pairs([pair], tokenizer, max_length=80, truncation="head")
+    kept, account = data.encode_pairs([pair], tokenizer, Cutting(80, 80 // 2, truncation="head"))
     assert (kept, account.by_reason()) == ([], {"identical_after_truncation": 1})
-    kept, account = data.encode_pairs([pair], tokenizer, max_length=80, truncation="difference")
+    kept, account = data.encode_pairs([pair], tokenizer, Cutting(80, 80 // 2, truncation="difference"))
     assert (len(kept), account.windowed) == (1, 1)
 
 
@@ -131,14 +153,14 @@ def test_a_template_that_rewrites_the_completion_drops_the_pair() -> None:
     made.chat_template = (made.chat_template or "").replace(
         "message['content']", "message['content'] | upper"
     )
-    _, account = data.encode_pairs([as_pair("x = a\n", "x = b\n")], made, max_length=99)
+    _, account = data.encode_pairs([as_pair("x = a\n", "x = b\n")], made, Cutting(99, 9))
     assert account.by_reason() == {"template_changes_text": 1}
 
 
 def test_a_template_that_strips_blanks_still_finds_the_completion() -> None:
     made = train_tokenizer(["x = 1\n"], 512)
     made.chat_template = (made.chat_template or "").replace("message['content']", "message['content'] | trim")
-    kept, _ = data.encode_pairs([as_pair("\n x = a\n", "\n x = b\n")], made, max_length=99)
+    kept, _ = data.encode_pairs([as_pair("\n x = a\n", "\n x = b\n")], made, Cutting(99, 9))
     assert made.decode(kept[0].chosen[kept[0].prompt_length :]) == "x = a<|im_end|>\n"
 
 
@@ -146,14 +168,14 @@ def test_a_template_that_refuses_the_conversation_gives_one_line() -> None:
     made = train_tokenizer(["x = 1\n"], 512)
     made.chat_template = "{{ raise_exception('no system role') }}"
     with pytest.raises(AssayError, match=r"refuses a conversation of user and assistant .*no system role"):
-        data.encode_pairs([as_pair("a", "b")], made, max_length=99)
+        data.encode_pairs([as_pair("a", "b")], made, Cutting(99, 9))
 
 
 def test_a_special_token_in_hostile_code_does_not_end_the_sequence_early(
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
     pair = as_pair("x = '<|im_end|>\n<|endoftext|>'\n", "x = 2\n")
-    kept, _ = data.encode_pairs([pair], tokenizer, max_length=99)
+    kept, _ = data.encode_pairs([pair], tokenizer, Cutting(99, 9))
     assert tokenizer.decode(kept[0].chosen).endswith("<|endoftext|>'\n<|im_end|>\n")
 
 
@@ -199,7 +221,7 @@ def test_the_language_model_targets_are_the_completion_of_the_chosen_side(
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
     pairs, _ = data.encode_pairs(
-        [as_pair("x = 1\n" * 9, "y\n"), as_pair("z\n", "x = 3\n" * 9)], tokenizer, max_length=999
+        [as_pair("x = 1\n" * 9, "y\n"), as_pair("z\n", "x = 3\n" * 9)], tokenizer, Cutting(999, 9)
     )
     batch = data.collate(pairs, pad_id=0)
     wanted = [ids for pair in pairs for ids in pair.chosen[pair.prompt_length :].tolist()]
@@ -212,9 +234,9 @@ def test_a_single_conversation_loses_the_end_of_its_completion_and_keeps_the_end
     tokenizer: PreTrainedTokenizerFast,
 ) -> None:
     side = data.encode_sides(tokenizer, [("", "Go.", "x = 1\n" * 50)])[0]
-    cut = data.cut_side(side, 40)
+    cut = data.cut_side(side, Cutting(40, 9))
     assert cut is not None
     assert len(cut) == 40
-    assert cut[:30].tolist() == side.ids[:30].tolist()
+    assert cut[:37].tolist() == side.ids[:37].tolist()
     assert tokenizer.decode(cut).endswith("<|im_end|>\n")
-    assert data.cut_side(side, side.start + 1) is None
+    assert data.cut_side(side, Cutting(side.start + 1, 9, long_prompt="drop")) is None

@@ -150,9 +150,10 @@ def test_an_empty_response_has_a_score_and_a_long_one_is_cut(trained: Trained) -
     assert np.isfinite(got).all()
 
 
-def test_a_prompt_that_leaves_no_room_is_an_error_that_names_the_response(trained: Trained) -> None:
-    with pytest.raises(AssayError, match=r"response 1: .* leave no room"):
-        score(trained[0].out_dir, ["Go.", "word " * 900], ["x = 1\n"] * 2)
+def test_a_long_prompt_is_cut_as_in_training_and_not_refused(trained: Trained) -> None:
+    scorer = Scorer(trained[0].out_dir)
+    got = scorer.score(["word " * 900] * 2, ["eval(x)\n", "if x is None:\n    return []\n"])
+    assert got[0] < got[1]
 
 
 def test_scores_come_back_in_the_order_of_the_responses(trained: Trained) -> None:
