@@ -200,6 +200,21 @@ def status(run_dir: RunDirOnly = DEFAULT_RUN, as_json: JsonOnly = False) -> None
     show(run_dir, as_json)
 
 
+@app.command("push", help="Publish the run's pairs, steps and trajectories on the Hub, with a card.")
+def push(
+    repo_id: Annotated[str, typer.Argument(help="Dataset on the Hub: owner/name.", show_default=False)],
+    run_dir: RunDirOnly = DEFAULT_RUN,
+    private: Annotated[bool, typer.Option("--private", help="Make a new dataset private.")] = False,
+    tag: Annotated[str | None, typer.Option(help="Tag the published commit, such as v1.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be published.")] = False,
+    as_json: JsonOnly = False,
+) -> None:
+    """Publish the run."""
+    from assay.push import push_run
+
+    push_run(run_dir, repo_id, private=private, tag=tag, dry_run=dry_run, as_json=as_json)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from assay import __version__

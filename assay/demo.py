@@ -15,14 +15,19 @@ STAGES = ("mine", "select", "label", "build", "problems", "decompose", "tests", 
 """In the order in which data flows."""
 
 
-def demo_recipe() -> Recipe:
+def demo_recipe(own_problems: bool) -> Recipe:
     """The defaults, but for what one small repository and a few problems need: splits by file, since
-    one repository cannot stand in two splits, and parts small enough to keep two cores busy."""
+    one repository cannot stand in two splits, and parts small enough to keep two cores busy.
+
+    `own_problems`: the problems are the examples of assay, whose licence is known.
+    """
     recipe = Recipe()
     return dataclasses.replace(
         recipe,
         build=dataclasses.replace(recipe.build, split_by="file", test_share=0.25),
-        importing=dataclasses.replace(recipe.importing, rows_per_part=4),
+        importing=dataclasses.replace(
+            recipe.importing, rows_per_part=4, license="Apache-2.0" if own_problems else ""
+        ),
     )
 
 
@@ -41,10 +46,11 @@ def example_problems() -> Path:
 def run_demo(flags: Flags, repo: Path, problems: Path | None) -> None:
     """Run the demo; prints where everything is."""
     began = time.monotonic()
+    start = demo_recipe(own_problems=problems is None)
     problems = problems or example_problems()
     root = flags.run_dir or Path("runs") / f"demo-{repo.resolve().name.removesuffix('.git') or 'repo'}"
     sources = {"repos": [repo], "problems": [problems]}
-    with Session(flags, root, create=True, sources=sources, start=demo_recipe()) as session:
+    with Session(flags, root, create=True, sources=sources, start=start) as session:
         session.stages(STAGES)
         if session.failed:
             return

@@ -144,10 +144,17 @@ def main() -> int:
     """Write or check the pages."""
     made = pages()
     if "--check" in sys.argv[1:]:
-        wrong = [name for name, text in made.items() if not (OUT / name).exists() or (OUT / name).read_text() != text]
+        wrong = [
+            name
+            for name, text in made.items()
+            if not (OUT / name).exists() or (OUT / name).read_text() != text
+        ]
         wrong += [path.name for path in OUT.glob("*.md") if path.name not in made]
         if wrong:
-            print(f"differ from the code: {', '.join(sorted(wrong))}; run python docs/make_reference.py", file=sys.stderr)
+            print(
+                f"differ from the code: {', '.join(sorted(wrong))}; run python docs/make_reference.py",
+                file=sys.stderr,
+            )
         return bool(wrong)
     OUT.mkdir(exist_ok=True)
     for name, text in made.items():
