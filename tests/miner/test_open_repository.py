@@ -227,3 +227,19 @@ def test_slug_is_a_plain_file_name(name: str, root: str) -> None:
     assert slug.replace("-", "").replace("_", "").replace(".", "").isalnum()
     assert slug.isascii()
     assert not slug.startswith((".", "-"))
+
+
+def test_missing_git_is_said_plainly(repo: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AssayError, match="git: not found on PATH"):
+        plan_mine(MineConfig(), [repo.path])
+
+
+def test_repository_that_git_refuses_throughout_is_given_up(repo: Builder) -> None:
+    for number in range(60):
+        repo.commit({"a.py": f"x = {number}\n"})
+    for commit in repo.git("rev-list", "HEAD").split():
+        tree = repo.git("rev-parse", f"{commit}^{{tree}}")
+        (repo.path / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    with pytest.raises(AssayError, match="fsck"):
+        mine(repo)
