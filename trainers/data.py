@@ -167,7 +167,8 @@ def read_pairs(paths: Iterable[Path]) -> list[Pair]:
         ShardError: a shard is missing, damaged or not one of pairs.
     """
     rows = [Pair(**row) for path in paths for row in iter_rows(Path(path), PreferencePair, COLUMNS)]
-    return sorted(rows, key=dataclasses.astuple)
+    # A licence may be null, which does not compare.
+    return sorted(rows, key=lambda pair: tuple(value or "" for value in dataclasses.astuple(pair)))
 
 
 def hold_out(pairs: Iterable[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:

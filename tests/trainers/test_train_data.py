@@ -186,6 +186,12 @@ def test_pairs_do_not_depend_on_how_they_are_cut_into_shards(tmp_path: Path) -> 
     assert data.read_pairs([one]) == data.read_pairs(two)
 
 
+def test_pairs_that_differ_in_a_missing_licence_only_have_an_order(tmp_path: Path) -> None:
+    rows = [pair_row("p", "a", "b", license="MIT"), pair_row("p", "a", "b", license=None)]
+    read = data.read_pairs([shard(tmp_path / "a.parquet", rows)])
+    assert [pair.license for pair in read] == [None, "MIT"]
+
+
 def test_a_shard_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
     bad = tmp_path / "part-x.parquet"
     bad.write_bytes(b"not parquet")
