@@ -8,6 +8,7 @@ makes matching calls answer with an error. Large files arrive by git-lfs, or by 
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import http.server
@@ -389,3 +390,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             headers["Content-Range"] = f"bytes {start}-{min(end, len(data) - 1)}/{len(data)}"
             data, status = data[start : end + 1], 206
         self.reply(data, status, **{**headers, "Content-Length": str(len(data))})
+
+
+def main() -> None:
+    """Serve until interrupted, and say how to reach it: `python tests/schemas/loopback_hub.py`."""
+    with LoopbackHub() as hub:
+        print(f"export HF_ENDPOINT={hub.url} HF_TOKEN={TOKEN} HF_HUB_DISABLE_XET=1", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
