@@ -107,7 +107,8 @@ class VerifyConfig:
     """Settings of `verify`, which runs candidates and labels them and their functions.
 
     Attributes:
-        all_tests: label a function by all of its tests instead of the selected ones.
+        all_tests: label a function by all of its tests; else by the selected ones, which kill the
+            same mutants but need not notice every other fault. All calls are made in one run.
         test_share: share of problems whose candidates go to the test split.
         cpu_s: seconds of processor time of one function's tests.
         wall_s: seconds of wall time of one function's tests.
@@ -118,7 +119,7 @@ class VerifyConfig:
         workers: sandboxes at work at once in one process.
     """
 
-    all_tests: bool = False
+    all_tests: bool = True
     test_share: float = 0.1
     cpu_s: float = 2.0
     wall_s: float = 10.0

@@ -22,6 +22,7 @@ STEP_REASONS: dict[str, str] = {
     "failed": "a test of the function gives another value or error than the reference",
     "no_tests": "no valid test of the function exists, so it has no label",
     "missing": "the candidate does not define the function that its skeleton asks for",
+    "not_grafted": "the function cannot be put into the reference's program, so it has no label",
     "syntax_error": "the candidate is not a program, so none of its functions can be found",
     "infra_error": "the sandbox itself failed, so there is no verdict",
 }

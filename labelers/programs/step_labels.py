@@ -11,11 +11,14 @@ fails the label is null with reason `infra_error`, never 0.
 * A function that the candidate lacks was asked for by its skeleton: 0 with reason `missing` where it
   has tests. A candidate that is no program has none of its functions: `syntax_error`. The span of a
   function that is not there is empty and stands at the end of the completion.
+* A function that cannot be put into the reference, since what it needs is nested too deeply or the
+  whole would be too large, has no label: `not_grafted`.
 * A suite that says nothing of a candidate (`invalid_suite`) gives no outcome.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -69,7 +72,8 @@ class Verifier:
         }
         self.suite_bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
         self.bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-        self.seen: dict[str, Result] = {}
+        self.outcomes: dict[str, Result] = {}
+        self.verdicts: dict[str, _Verdict] = {}
 
     def label(self, candidates: Sequence[Mapping[str, Any]]) -> Iterator[Keep]:
         """Label candidates, one outcome each, in order."""
@@ -93,18 +97,22 @@ class Verifier:
         jobs = {}
         for name, tests in self.tests.items():
             if tests and name in spans:
-                try:
+                # Without a graft there is no experiment, and no label.
+                with contextlib.suppress(SourceError):
                     alone = graft(self.program["code"], code, name)
-                except SourceError:
-                    # Python itself then says what is wrong with it.
-                    alone = code
-                jobs[name] = runs.calls_job(alone, name, [call for call, _ in tests], self.bounds)
+                    jobs[name] = runs.calls_job(alone, name, [call for call, _ in tests], self.bounds)
         return suite, spans, jobs
 
     def _execute(self, jobs: Sequence[Job]) -> None:
-        fresh = {key: job for job in jobs if (key := _key(job)) not in self.seen}
+        """Run what has not been run yet; of a function's run only the verdict is kept, not the values."""
+        done = self.outcomes.keys() | self.verdicts.keys()
+        fresh = {key: job for job in jobs if (key := _key(job)) not in done}
         results = runs.run_all(fresh.values(), self.config.workers, self.config.retries)
-        self.seen.update(zip(fresh, results, strict=True))
+        for (key, job), result in zip(fresh.items(), results, strict=True):
+            if job.kind == "split":
+                self.outcomes[key] = result
+            else:
+                self.verdicts[key] = _verdict(result, [expected for _, expected in self.tests[job.entry]])
 
     def _judge(
         self,
@@ -113,7 +121,7 @@ class Verifier:
         spans: dict[str, FunctionSpan] | None,
         jobs: Mapping[str, Job],
     ) -> StepLabeledCandidate:
-        ran = [self.seen[_key(job)] for job in suite]
+        ran = [self.outcomes[_key(job)] for job in suite]
         # Of a suite's files one that fails decides; without a verdict on one of them it has not passed.
         worst = min(ran, key=lambda one: (one.status == "ok", one.status in _NO_VERDICT))
         outcome = None if worst.status in _NO_VERDICT else int(worst.status == "ok")
@@ -129,8 +137,10 @@ class Verifier:
                 verdict = (0, 0, 0, "syntax_error")
             elif span is None:
                 verdict = (0, 0, 0, "missing")
+            elif name not in jobs:
+                verdict = (None, 0, 0, "not_grafted")
             else:
-                verdict = _verdict(self.seen[_key(jobs[name])], [expected for _, expected in tests])
+                verdict = self.verdicts[_key(jobs[name])]
             label, run, passed, reason = verdict
             steps.append(
                 Step(
@@ -157,7 +167,7 @@ class Verifier:
             source=self.problem["source"],
             license=self.problem["license"],
             generator=generator if isinstance(generator, Generator) else Generator(**generator),
-            isolation=f"{worst.backend}: suite {worst.trust}, steps external, {worst.isolation}",
+            isolation=f"{worst.backend}, isolation {worst.isolation}, suite {worst.trust}, steps external",
             split=split_of(self.seed, candidate["problem_id"], self.config.test_share),
         )
 

@@ -28,13 +28,7 @@ def write(path: Path, *rows: Any) -> str:
     [
         ("def f(x):\n    return 1\n", "def f(x):\n    return 1\n"),
         ("Sure:\n```python\ndef f(x):\n    return 1\n```\nDone.", "def f(x):\n    return 1\n"),
-        (
-            (
-                '```\nf(1)\n```\n````py\ndef f(x):\n    """\n```\n"""\n````\n',
-                'def f(x):\n    """\n```\n"""\n',
-            ),
-            "def f(x):\n    '''\n```\n'''\n",
-        ),
+        ('```\nf(1)\n```\n````py\ndef f(x):\n """\n```\n"""\n````\n', 'def f(x):\n """\n```\n"""\n'),
         ("    return 1\n", "def f(x):\n    'doc'\n    return 1\n"),
         ("```\n    return 1\n```", "def f(x):\n    'doc'\n    return 1\n"),
         ("```python\ndef f(x):\n    return 1\n", "def f(x):\n    return 1\n"),

@@ -13,8 +13,10 @@ from golden import SOLUTION, SUITE, VERIFY, candidate_of, harvested, problem_of,
 
 from decompose.functions import functions
 from labelers.programs import config
+from labelers.programs.reasons import STEP_REASONS
 from labelers.programs.step_labels import Verifier, conflict_of
 from labelers.programs.suites import prompt_of
+from sandbox import STATUSES
 from schemas.declare import validate
 from schemas.ids import split_of
 from schemas.records import StepLabeledCandidate
@@ -43,6 +45,7 @@ CANDIDATES = {
     "own helper": "from functools import reduce as fold\n"
     + SOLUTION.replace("amount + amount // 10", "fold(int.__add__, [amount, tenth(amount)])")
     + "\ndef tenth(amount):\n    return amount // 10\n",
+    "deep helper": "TEN = " + "+".join(["1"] * 400) + "\n" + SOLUTION.replace("// 10", "// (TEN // 40)"),
     "moved": "# A comment: ä\n" + SOLUTION[CUT:] + SOLUTION[:CUT],
 }  # fmt: skip
 
@@ -75,6 +78,7 @@ ALL = {"total": 1, "subtotal": 1, "add_tax": 1, "Note.text": None}
         ("exits", 0, {"subtotal": 0}, "none"),
         ("equal to all", 0, {"subtotal": 0}, "none"),
         ("own helper", 1, {}, "none"),
+        ("deep helper", 1, {"add_tax": None}, "none"),
         ("moved", 1, {}, "none"),
     ],
     ids=list(CANDIDATES),
@@ -95,6 +99,7 @@ def test_labels_of(
         ("wrong helper", "failed", "add_tax", "failed"),
         ("leaves", "exit", "total", "passed"),
         ("inlined", "passed", "add_tax", "missing"),
+        ("deep helper", "passed", "add_tax", "not_grafted"),
         ("no program", "compile_error", "total", "syntax_error"),
         ("endless", "cpu_limit", "subtotal", "cpu_limit"),
         ("exits", "exit", "subtotal", "exit"),
@@ -107,6 +112,12 @@ def test_reasons_of(
     found = labelled[name]
     assert found.outcome_reason == outcome
     assert {one.name: one.reason for one in found.steps}[function] == step
+
+
+def test_every_reason_is_a_known_one(labelled: dict[str, StepLabeledCandidate]) -> None:
+    for found in labelled.values():
+        assert found.outcome_reason in {"passed", *STATUSES}
+        assert {step.reason for step in found.steps} <= {*STEP_REASONS, *STATUSES}
 
 
 def test_every_row_fits_its_record(labelled: dict[str, StepLabeledCandidate]) -> None:
@@ -152,7 +163,9 @@ def test_all_candidates_of_a_problem_share_a_split_that_the_seed_gives(
 
 
 def test_the_row_says_what_isolated_it(labelled: dict[str, StepLabeledCandidate]) -> None:
-    assert labelled["reference"].isolation == "namespaces: suite split, steps external, namespaces"
+    assert labelled["reference"].isolation == (
+        "namespaces, isolation namespaces, suite split, steps external"
+    )
 
 
 def test_equal_executions_are_made_once() -> None:
@@ -162,11 +175,12 @@ def test_equal_executions_are_made_once() -> None:
     verifier = Verifier(program, problem, tests, VERIFY, 0)
     candidate = candidate_of(program, CANDIDATES["wrong helper"])
     (first,) = verifier.label([candidate])
-    made = len(verifier.seen)
-    (second,) = verifier.label([candidate])
-    assert (first, len(verifier.seen)) == (second, made)
-    # One for the suite, one for each of the three functions with tests.
-    assert made == 4
+    results = list(verifier.outcomes.values())
+    (second,) = verifier.label([candidate_of(program, CANDIDATES["wrong helper"])])
+    assert first == second
+    assert len(results) == 1
+    assert next(iter(verifier.outcomes.values())) is results[0]
+    assert len(verifier.verdicts) == 3
 
 
 def test_the_prompt_holds_statement_and_skeleton(labelled: dict[str, StepLabeledCandidate]) -> None:
@@ -243,13 +257,13 @@ def test_conflict(outcome: int | None, labels: list[int | None], conflict: str) 
     assert conflict_of(outcome, labels) == conflict
 
 
-def test_all_tests_are_used_when_asked_for() -> None:
+@pytest.mark.parametrize("every", [True, False])
+def test_selected_tests_alone_are_used_when_asked_for(every: bool) -> None:
     problem = problem_of()
     program = program_of(problem)
-    tests = harvested(problem, program)
-    unselected = [{**test, "selected": False} for test in tests]
-    (few,) = Verifier(program, problem, unselected, VERIFY, 0).label([candidate_of(program, SOLUTION)])
-    assert {step.reason for step in few.records[0].steps} == {"no_tests"}
-    every = config.VerifyConfig(all_tests=True, cpu_s=1)
-    (all_,) = Verifier(program, problem, unselected, every, 0).label([candidate_of(program, SOLUTION)])
-    assert sum(step.tests_run for step in all_.records[0].steps) == len(tests)
+    tests = [{**test, "selected": test["function"] == "add_tax"} for test in harvested(problem, program)]
+    settings = config.VerifyConfig(all_tests=every, cpu_s=1)
+    (outcome,) = Verifier(program, problem, tests, settings, 0).label([candidate_of(program, SOLUTION)])
+    found: Any = outcome.records[0]
+    used = len(tests) if every else sum(test["selected"] for test in tests)
+    assert sum(step.tests_run for step in found.steps) == used
