@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -27,11 +28,14 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin is typing.Literal:
         return value in typing.get_args(hint)
     if origin is tuple:
-        return isinstance(value, (list, tuple)) and all(
-            _fits(typing.get_args(hint)[0], item) for item in value
+        args = typing.get_args(hint)
+        return (
+            isinstance(value, (list, tuple))
+            and (args[-1] is Ellipsis or len(value) == len(args))
+            and all(_fits(args[0], item) for item in value)
         )
     if hint is float:
-        return type(value) in (int, float)
+        return type(value) in (int, float) and math.isfinite(value)
     return type(value) is hint
 
 
@@ -42,7 +46,9 @@ def _named(hint: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_named(arg) for arg in typing.get_args(hint) if arg is not type(None))
     if origin is tuple:
-        return f"a list of {_named(typing.get_args(hint)[0])}"
+        args = typing.get_args(hint)
+        many = "" if args[-1] is Ellipsis else f"{len(args)}: "
+        return f"a list of {many}{_named(args[0])}"
     return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
 
 

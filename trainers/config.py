@@ -7,12 +7,10 @@ purpose: no torch here, so that a command line can build and check a config in n
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
-import typing
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.config import from_mapping
 from schemas.errors import AssayError
 
 OBJECTIVES = ("bt",)
@@ -102,8 +100,6 @@ class TrainConfig:
         Raises:
             AssayError: names the key, the value and what is allowed.
         """
-        for name, hint in typing.get_type_hints(type(self)).items():
-            _check_type(name, getattr(self, name), hint)
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("truncation", self.truncation, TRUNCATIONS)
         _one_of("long_prompt", self.long_prompt, LONG_PROMPTS)
@@ -134,16 +130,7 @@ class TrainConfig:
         Raises:
             AssayError: an unknown key (with the nearest known one), a wrong type or a bad value.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
-                raise AssayError(f"train.{key}: unknown key; {hint}")
-        given: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-        }
-        return cls(**given)
+        return from_mapping(cls, values, "train")
 
     def resolved(self) -> TrainConfig:
         """The same config with every 0 that stands for a choice replaced by that choice."""
@@ -161,27 +148,6 @@ class TrainConfig:
     def as_dict(self) -> dict[str, Any]:
         """The config as plain JSON-like values."""
         return {**dataclasses.asdict(self), "betas": list(self.betas)}
-
-    def to_toml(self) -> str:
-        """The config as TOML text that `from_mapping` reads back to the same config."""
-        # JSON's numbers, flat lists and strings are TOML's, but for the delete character.
-        values = {key: json.dumps(value, ensure_ascii=False) for key, value in self.as_dict().items()}
-        return "".join(f"{key} = {value}\n" for key, value in values.items()).replace("\x7f", "\\u007f")
-
-
-def _check_type(name: str, value: Any, hint: Any) -> None:
-    if hint is float:
-        fits = type(value) in (int, float) and value == value and abs(value) != float("inf")
-        wanted = "a number"
-    elif hint is int:
-        fits, wanted = type(value) is int, "a whole number"
-    elif hint is str:
-        fits, wanted = type(value) is str, "text"
-    else:
-        fits = type(value) is tuple and len(value) == 2 and all(type(v) in (int, float) for v in value)
-        wanted = "a list of two numbers"
-    if not fits:
-        raise AssayError(f"train.{name}: {value!r} is not {wanted}")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

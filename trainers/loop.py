@@ -32,6 +32,7 @@ import transformers
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
+from schemas.config import to_toml
 from schemas.errors import AssayError
 from schemas.ids import rng
 from schemas.shards import write_text
@@ -160,7 +161,7 @@ def train(
             "seconds": round(time.monotonic() - started, 3),
         }
         data.write_drops(folder / "drops.jsonl", {"train": account, "dev": dev_account})
-        write_text(folder / "train.toml", config.to_toml())
+        write_text(folder / "train.toml", to_toml(config))
         write_text(folder / "README.md", card.model_card(run))
         write_text(folder / "run.json", json.dumps(run, indent=1) + "\n")
     return TrainResult(Path(out_dir), steps, len(pairs), account.by_reason(), log.dev, run["seconds"], run)

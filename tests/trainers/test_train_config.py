@@ -10,23 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.config import to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
 
 
 def test_unknown_key_is_refused_with_the_nearest_known_one() -> None:
-    with pytest.raises(AssayError, match=r"train\.warmup: unknown key; did you mean warmup_ratio\?"):
+    with pytest.raises(AssayError, match="train: no setting 'warmup'; did you mean 'warmup_ratio'"):
         TrainConfig.from_mapping({"warmup": 0.1})
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"lr": "1e-5"}, "train.lr: '1e-5' is not a number"),
-        ({"lr": float("nan")}, "train.lr: nan is not a number"),
-        ({"epochs": 1.0}, "train.epochs: 1.0 is not a whole number"),
-        ({"epochs": True}, "train.epochs: True is not a whole number"),
-        ({"betas": [0.9]}, r"train.betas: \(0.9,\) is not a list of two numbers"),
+        ({"lr": "1e-5"}, "train: lr must be a number, got '1e-5'"),
+        ({"lr": float("nan")}, "train: lr must be a number, got nan"),
+        ({"epochs": 1.0}, "train: epochs must be a whole number, got 1.0"),
+        ({"epochs": True}, "train: epochs must be a whole number"),
+        ({"betas": [0.9]}, "train: betas must be a list of 2: a number"),
         ({"betas": [0.9, 1.0]}, "train.betas"),
         ({"batch_pairs": 0}, "train.batch_pairs: 0 must be at least 1"),
         ({"lr": -1.0}, "train.lr"),
@@ -56,7 +57,7 @@ def test_a_bad_value_is_refused_by_name(values: dict[str, object], message: str)
 )
 def test_the_saved_config_trains_the_same_again(values: dict[str, object]) -> None:
     config = TrainConfig.from_mapping(values).resolved()
-    assert TrainConfig.from_mapping(tomllib.loads(config.to_toml())) == config
+    assert TrainConfig.from_mapping(tomllib.loads(to_toml(config))) == config
 
 
 def test_resolving_keeps_what_was_given() -> None:
