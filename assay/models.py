@@ -38,6 +38,11 @@ def _pairs(run: RunDir, split: str) -> dict[Path, str]:
     return {part.path: part.sidecar.sha256 for part in run.parts("pairs", split)}
 
 
+def _named(inputs: dict[Path, str]) -> dict[str, str]:
+    """Digests by shard name, as they go into a key; all are of one split, so names are unique."""
+    return {path.name: digest for path, digest in inputs.items()}
+
+
 def _key(stage: str, config: dict[str, Any], inputs: dict[str, str]) -> str:
     try:
         code = code_digest(("trainers", "schemas"), _LIBRARIES)
@@ -91,10 +96,9 @@ def train(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
         AssayError: no pairs table, torch missing, or a setting that cannot work.
     """
     began = time.monotonic()
-    inputs, dev = _pairs(run, "train"), _pairs(run, "test")
+    inputs = _pairs(run, "train")
     out = model_dir(run)
-    digests = {path.name: digest for path, digest in {**dev, **inputs}.items()}
-    key = _key("train", dataclasses.asdict(recipe.train), {f"{n}": d for n, d in digests.items()})
+    key = _key("train", dataclasses.asdict(recipe.train), _named(inputs))
     marker = out / "run.json"
     if _recorded(marker).get("key") == key:
         return ModelResult("train", "already", _recorded(marker), time.monotonic() - began)
@@ -128,8 +132,8 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     if not trained:
         raise AssayError(f"{model}: no trained model yet; run `assay train` first")
     out = model / "eval"
-    inputs = {path.name: digest for path, digest in shards_in.items()}
-    key = _key("eval", dataclasses.asdict(recipe.train), {**inputs, "model": str(trained.get("key"))})
+    inputs = {**_named(shards_in), "model": str(trained.get("key"))}
+    key = _key("eval", dataclasses.asdict(recipe.train), inputs)
     if _recorded(out / "run.json").get("key") == key:
         return ModelResult("eval", "already", _recorded(out / "results.json"), time.monotonic() - began)
     from trainers.evaluate import evaluate as run_evaluation
