@@ -118,7 +118,8 @@ class RunDir:
                     f"{self.root}: another assay process is writing to it; wait for it or stop it"
                 ) from None
             for left in self.root.rglob(".*.tmp"):
-                left.unlink(missing_ok=True)
+                if left.is_file():
+                    left.unlink(missing_ok=True)
             yield
         finally:
             os.close(handle)
