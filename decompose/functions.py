@@ -7,6 +7,8 @@ module of the language (`decompose.python`). Wrong: `SourceError`, one line for 
 
 from __future__ import annotations
 
+import dataclasses
+
 from decompose.source import read
 from schemas.records import FunctionSpan
 
@@ -18,7 +20,8 @@ def functions(code: str, language: str = "Python") -> list[FunctionSpan]:
         SourceError: the text is not a program of that language, is too large or nested too deeply.
         AssayError: programs of that language cannot be taken apart.
     """
-    return [definition.span for definition in read(code, language).steps]
+    source = read(code, language)
+    return [dataclasses.replace(step.span, calls=source.callees(step)) for step in source.steps]
 
 
 def source_of(code: str, span: FunctionSpan) -> str:

@@ -94,12 +94,12 @@ def read(code: str) -> Source:
     ]:
         raise SourceError("the grammar and Python read its definitions differently")
     last = {".".join((*path, one.name)): one for one, path, live in meant if live}
-    names = Names(last)
     definitions = tuple(
-        _definition(data, node, one, path, live and last[".".join((*path, one.name))] is one, names)
+        _definition(data, node, one, path, live and last[".".join((*path, one.name))] is one)
         for (node, _, _), (one, path, live) in zip(found, meant, strict=True)
     )
-    return Source(code, data, tree, definitions, module, b"pass")
+    names = Names(last)
+    return Source(code, data, tree, definitions, module, b"pass", names.callees)
 
 
 def _first_error(tree: Tree) -> int:
@@ -158,7 +158,7 @@ def _name(node: Node) -> str:
 
 
 def _definition(
-    data: bytes, node: Node, meant: FunctionNode, path: tuple[str, ...], step: bool, names: Names
+    data: bytes, node: Node, meant: FunctionNode, path: tuple[str, ...], step: bool
 ) -> Definition:
     inner = _undecorated(node)
     body = inner.child_by_field_name("body")
@@ -180,7 +180,7 @@ def _definition(
         end_byte=end,
         signature=data[inner.start_byte : head_end].decode(),
         docstring=None if doc is None else doc.encode("utf-8", "backslashreplace").decode(),
-        calls=names.calls(meant, path),
+        calls=[],
     )
     return Definition(
         span=span,
@@ -204,13 +204,15 @@ class Names:
         self.steps = steps
         self.classes = {name.rpartition(".")[0] for name in steps} - {""}
 
-    def calls(self, function: FunctionNode, path: tuple[str, ...]) -> list[str]:
-        """Steps that a function calls, in order of first call.
+    def callees(self, definition: Definition) -> list[str]:
+        """Steps that a definition calls, in order of first call.
 
         A call is `step(...)`, `self.method(...)` or `cls.method(...)` inside a method, `Class(...)`
         (its `__init__`), `Class.method(...)`, and a step passed on as an argument, as in
         `map(step, xs)`. A name that the function binds itself is its own.
         """
+        function: FunctionNode = definition.meaning
+        path = tuple(definition.span.name.split(".")[:-1])
         own = bound_names(function)
         first = function.args.posonlyargs + function.args.args
         receiver = first[0].arg if path and first else None

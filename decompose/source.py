@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from tree_sitter import Node, Tree
@@ -26,7 +27,7 @@ class Definition:
     """One outermost function definition of a program; every number is a byte offset.
 
     Attributes:
-        span: what the `functions` column holds of it.
+        span: what the `functions` column holds of it, `calls` left empty: see `Source.callees`.
         step: whether it is a step: it is what its name means when the program has been loaded.
         head_end: one past the token that ends the signature.
         line_end: one past the last byte of the signature's last line, its line ending excluded.
@@ -64,6 +65,8 @@ class Source:
         definitions: outermost function definitions in order of position, steps and others.
         module: what the language's own parser made of it (Python: `ast.Module`).
         filler: a body that does nothing.
+        callees: the steps that a definition calls, in order of first call. It is asked for, since
+            most who take a program apart have no use for it.
     """
 
     code: str
@@ -72,6 +75,7 @@ class Source:
     definitions: tuple[Definition, ...]
     module: Any
     filler: bytes
+    callees: Callable[[Definition], list[str]]
 
     @property
     def steps(self) -> list[Definition]:

@@ -31,7 +31,7 @@ class DecomposeConfig:
     cpu_s: float = 5.0
     wall_s: float = 20.0
     memory_mb: int = 512
-    workers: int = 1
+    workers: int = 2
 
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "min_functions", "max_functions")
@@ -64,7 +64,7 @@ class TestsConfig:
     suite_cpu_s: float = 10.0
     suite_wall_s: float = 40.0
     memory_mb: int = 512
-    workers: int = 1
+    workers: int = 2
 
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "max_calls", "max_mutants")
@@ -127,7 +127,7 @@ class VerifyConfig:
     suite_wall_s: float = 20.0
     memory_mb: int = 512
     retries: int = 1
-    workers: int = 1
+    workers: int = 2
 
     def __post_init__(self) -> None:
         _check(self, 0, 1, "test_share")
