@@ -29,6 +29,7 @@ from schemas.declare import describe, schema_of
 from schemas.errors import AssayError, ShardError
 from schemas.records import SPLIT_TABLES, TABLES
 from schemas.rundir import SPLITS, Part, RunDir
+from schemas.stage import rank
 
 NAME_CHARS = 100
 """Longest name that the card prints, in characters."""
@@ -46,10 +47,6 @@ _TAGS = {
     "steps": ("process-supervision",),
     "trajectories": ("agent", "trajectories"),
 }
-_ORDER = (
-    *("mine", "select", "label", "build"),
-    *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
-)
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _LARGE = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"), (10**10, "1B<n<10B"))
 
@@ -263,8 +260,7 @@ def _stages(run: RunDir) -> dict[str, tuple[int, int, Counter[str]]]:
             rows_in, kept, drops = found.get(part.sidecar.stage, (0, 0, Counter[str]()))
             drops.update(accounting.drops)
             found[part.sidecar.stage] = (rows_in + accounting.rows_in, kept + accounting.kept, drops)
-    rank = {stage: number for number, stage in enumerate(_ORDER)}
-    return dict(sorted(found.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
+    return dict(sorted(found.items(), key=lambda item: rank(item[0])))
 
 
 def _funnel(run: RunDir, reasons: Mapping[str, Mapping[str, str]]) -> str:

@@ -41,6 +41,17 @@ class Output:
 
 VERDICTS = Output("verdicts")
 
+ORDER = (
+    *("mine", "select", "label", "build"),
+    *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
+)
+"""Stages in the order in which data passes them."""
+
+
+def rank(stage: str) -> tuple[int, str]:
+    """Where a stage stands when stages are listed: by `ORDER`, others after them by name."""
+    return (ORDER.index(stage) if stage in ORDER else len(ORDER), stage)
+
 
 def all_outputs(outputs: Iterable[Output]) -> tuple[Output, ...]:
     """A stage's outputs with the verdict table, which every stage writes its drops into, last."""

@@ -37,6 +37,13 @@ def test_every_module_opens_with_a_docstring() -> None:
     assert silent == []
 
 
+def test_stages_are_listed_in_one_order() -> None:
+    from assay.stages import STAGES
+    from schemas.stage import ORDER
+
+    assert tuple(STAGES) == ORDER
+
+
 def _imported_by(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

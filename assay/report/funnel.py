@@ -13,20 +13,7 @@ from assay.report import Reasons
 from assay.report.plain import clip, count, name, number, shown
 from schemas.records import TABLES
 from schemas.rundir import Part, RunDir
-
-ORDER = (
-    "mine",
-    "select",
-    "label",
-    "build",
-    "problems",
-    "decompose",
-    "tests",
-    "sample",
-    "verify",
-    "trajectories",
-)
-"""Stages in the order in which data passes them; others follow by name."""
+from schemas.stage import rank
 
 
 def parts_of(run: RunDir) -> dict[str, list[Part]]:
@@ -42,10 +29,6 @@ def _plan(run: RunDir, stage: str) -> tuple[int | None, int | None]:
         return (len(plan["units"]), len(plan["failed"])) if plan else (None, None)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None, None
-
-
-def _rank(stage: str) -> tuple[int, str]:
-    return (ORDER.index(stage) if stage in ORDER else len(ORDER), stage)
 
 
 def funnel(
@@ -73,7 +56,7 @@ def funnel(
                 of[str(reason)] += count(rows) or 0
             seconds[stage] = seconds.get(stage, 0.0) + (number(part.sidecar.seconds) or 0.0)
     stages = []
-    for stage in sorted(units, key=_rank):
+    for stage in sorted(units, key=rank):
         dropped = drops[stage].total()
         if rows_in[stage] != kept[stage] + dropped:
             notes.append(
