@@ -72,12 +72,14 @@ def _first_statement(source: Source) -> int:
 def _needed(host: Source, guest: Source, function: FunctionNode) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """Statements of the guest's module that a function needs and the host lacks; star imports apart."""
     theirs = _module_names(host.module)
+    has = {ast.dump(one) for one in host.module.body if isinstance(one, ast.ImportFrom)}
     bindings: dict[str, ast.stmt] = {}
     order: list[ast.stmt] = []
     stars: list[ast.stmt] = []
     for statement in guest.module.body:
         if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
-            stars.append(statement)
+            if ast.dump(statement) not in has:
+                stars.append(statement)
             continue
         for part in _parts(statement):
             names = _bound_by(part)

@@ -68,6 +68,11 @@ def test_a_star_import_comes_along_and_yields_to_the_reference() -> None:
     assert run(made + "def probe(): return e\n", "probe") == 5
 
 
+def test_a_star_import_that_the_reference_has_is_not_brought_again() -> None:
+    code = "from math import *\ndef f(x): return floor(x)\n"
+    assert graft(code, code, "f") == code
+
+
 def test_a_method_is_grafted_with_what_it_needs() -> None:
     reference = "class A:\n    def m(self):\n        return 1\n    def n(self):\n        return 2\n"
     candidate = (
