@@ -167,7 +167,7 @@ STAGES: dict[str, Stage] = {
             code=_PROGRAMS,
             libraries=_TREES,
             settings=lambda recipe: [recipe.sample],
-            plan=lambda run, _, limit: _programs().plan_sample(run, limit),
+            plan=lambda run, recipe, limit: _programs().plan_sample(run, limit, recipe.sample),
             step=lambda recipe, root: _programs().SampleCandidates(recipe.sample, root, recipe.seed),
         ),
         Stage(

@@ -181,6 +181,7 @@ class FunctionTest:
     expected: Text = column("value or error of the reference, in the same encoding")
     source: str = column("`harvested` from the original suite, `mutated` inputs, or the model that wrote it")
     kills: list[Int32] = column("indices of the reference's mutants on which this test fails")
+    mutants: Int32 = column("mutants of the function that were tried")
     selected: bool = column("in the smallest greedy set with the same kills")
 
 
@@ -215,7 +216,9 @@ class Step:
     label: Int8 | None = column("1 all its tests pass, 0 one fails, null no valid test or no verdict")
     tests_run: Int32 = column("unit tests that gave a verdict")
     tests_passed: Int32 = column("of these, passed")
-    reason: str = column("`passed`, `failed`, `no_tests`, `missing`, `infra_error`, or the sandbox's status")
+    reason: str = column(
+        "`passed`, `failed`, `no_tests`, `missing`, `syntax_error`, `not_grafted`, or the sandbox's status"
+    )
 
 
 @record(table="steps", sort=())

@@ -263,11 +263,8 @@ def _drawn(charts: svg.Charts, facts: dict[str, Any]) -> dict[str, Markup | None
             ("all tests", tests["tests_per_function"]),
             ("selected", tests["selected_per_function"]),
         )
-        found["kills"] = _doubling(
-            charts,
-            "Functions by mutants killed",
-            "mutants killed",
-            ("", tests["mutants_killed_per_function"]),
+        found["kills"] = _tenths(
+            charts, "Functions by mutation score", "share of mutants killed", tests["mutation_score"]
         )
     if (steps := facts.get("steps")) and steps["functions"]:
         rows = {"1": "passes", "0": "fails", "null": "no verdict"}

@@ -210,9 +210,12 @@ def tests(reader: Reader, functions: int) -> dict[str, Any]:
     per_function: Counter[tuple[str, str]] = Counter()
     chosen: Counter[tuple[str, str]] = Counter()
     kills: dict[tuple[str, str], set[int]] = {}
+    mutants: dict[tuple[str, str], int] = {}
     sources: Counter[str] = Counter()
     rows = 0
-    for batch in reader.batches("tests", ["program_id", "function", "source", "kills", "selected"]):
+    for batch in reader.batches(
+        "tests", ["program_id", "function", "source", "kills", "mutants", "selected"]
+    ):
         rows += len(batch)
         sources.update(_named(_counts(batch["source"])))
         for row in batch.to_pylist():
@@ -220,7 +223,8 @@ def tests(reader: Reader, functions: int) -> dict[str, Any]:
             per_function[key] += 1
             chosen[key] += row["selected"]
             kills.setdefault(key, set()).update(row["kills"])
-    many, few, killed = Doubling(), Doubling(), Doubling()
+            mutants[key] = row["mutants"]
+    many, few, scores = Doubling(), Doubling(), [0] * 10
     untested = max(0, functions - len(per_function))
     for bins in (many, few):
         if untested:
@@ -228,7 +232,7 @@ def tests(reader: Reader, functions: int) -> dict[str, Any]:
     for key, found in per_function.items():
         many.add(found)
         few.add(chosen[key])
-        killed.add(len(kills[key]))
+    share_bins([len(kills[key]) / tried for key, tried in mutants.items() if tried > 0], scores)
     return {
         "rows": rows,
         "selected": chosen.total(),
@@ -237,7 +241,9 @@ def tests(reader: Reader, functions: int) -> dict[str, Any]:
         "functions_without_tests": untested,
         "tests_per_function": many.facts(),
         "selected_per_function": few.facts(),
-        "mutants_killed_per_function": killed.facts(),
+        "mutants": sum(mutants.values()),
+        "mutants_killed": sum(len(found) for found in kills.values()),
+        "mutation_score": scores,
     }
 
 

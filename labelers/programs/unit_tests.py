@@ -171,6 +171,7 @@ def _tests_of(
                     expected=runs.to_text(test.expected),
                     source=HARVESTED,
                     kills=killed,
+                    mutants=len(faults),
                     selected=index in chosen,
                 )
             )

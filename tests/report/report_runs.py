@@ -181,6 +181,7 @@ def unit_test(number: int, function: str, kills: list[int], selected: bool = Tru
         expected="1",
         source="harvested",
         kills=kills,
+        mutants=4,
         selected=selected,
     )
 
