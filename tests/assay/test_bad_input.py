@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PROBLEM, Ran, assay, command, git, make_repo
+from cli_runs import PROBLEM, Ran, assay, command, git, make_repo
 
 
 def refused(ran: Ran, *says: str) -> None:

@@ -10,7 +10,7 @@ import datasets
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from conftest import assay, git
+from cli_runs import assay, git
 
 from schemas.declare import schema_of
 from schemas.records import TABLES

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import assay, command
+from cli_runs import assay, command, git, make_repo
 
 Contents = Callable[[Path], dict[str, bytes]]
 SMALL_UNITS = ("--set", "mine.commits_per_unit=10")
@@ -29,9 +29,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, repo: Path, contents: 
     run_dir = tmp_path_factory.mktemp("undisturbed") / "run"
     mine_label_build(run_dir, repo)
     found = contents(run_dir)
-    assert (
-        len(found) == 20 * 7
-    )  # 20 units: edits, labels, pairs of 2 splits, and verdicts of mine, select, label, build
+    # 20 units: edits, labels, pairs of two splits, and verdicts of mine, select, label and build.
+    assert len(found) == 20 * 8
     return found
 
 
@@ -125,8 +124,6 @@ def test_rerun_does_nothing_and_a_changed_setting_only_what_depends_on_it(tmp_pa
 
 
 def test_new_commits_make_only_the_last_unit_again(tmp_path: Path, contents: Contents) -> None:
-    from conftest import git, make_repo
-
     repository = make_repo(tmp_path / "project.git", 25)
     run_dir = tmp_path / "run"
     assert assay("mine", repository, "--run-dir", run_dir, *SMALL_UNITS).code == 0
