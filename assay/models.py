@@ -53,7 +53,7 @@ def _key(stage: str, config: dict[str, Any], inputs: dict[str, str]) -> str:
     return task_key(stage, config, code, inputs)
 
 
-def _recorded(path: Path) -> dict[str, Any]:
+def recorded(path: Path) -> dict[str, Any]:
     """A stage's record, empty when there is none or it is damaged."""
     try:
         record = json.loads(path.read_text())
@@ -100,14 +100,14 @@ def train(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     out = model_dir(run)
     key = _key("train", dataclasses.asdict(recipe.train), _named(inputs))
     marker = out / "run.json"
-    if _recorded(marker).get("key") == key:
-        return ModelResult("train", "already", _recorded(marker), time.monotonic() - began)
+    if recorded(marker).get("key") == key:
+        return ModelResult("train", "already", recorded(marker), time.monotonic() - began)
     if not any(part.sidecar.rows for part in run.parts("pairs", "train")):
         return ModelResult("train", "nothing", {}, time.monotonic() - began)
     from trainers.loop import train as run_training
 
     run_training(recipe.train, list(inputs), out, key=key, progress=lambda facts: _told(view, "train", facts))
-    return ModelResult("train", "made", _recorded(marker), time.monotonic() - began)
+    return ModelResult("train", "made", recorded(marker), time.monotonic() - began)
 
 
 def _told(view: Observer, stage: str, facts: dict[str, Any]) -> None:
@@ -128,14 +128,14 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     began = time.monotonic()
     shards_in = _pairs(run, "test")
     model = model_dir(run)
-    trained = _recorded(model / "run.json")
+    trained = recorded(model / "run.json")
     if not trained:
         raise AssayError(f"{model}: no trained model yet; run `assay train` first")
     out = model / "eval"
     inputs = {**_named(shards_in), "model": str(trained.get("key"))}
     key = _key("eval", dataclasses.asdict(recipe.train), inputs)
-    if _recorded(out / "run.json").get("key") == key:
-        return ModelResult("eval", "already", _recorded(out / "results.json"), time.monotonic() - began)
+    if recorded(out / "run.json").get("key") == key:
+        return ModelResult("eval", "already", recorded(out / "results.json"), time.monotonic() - began)
     from trainers.evaluate import evaluate as run_evaluation
 
     shutil.rmtree(out, ignore_errors=True)

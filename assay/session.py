@@ -23,9 +23,10 @@ from assay.cli import Flags
 from assay.progress import Observer, observer
 from assay.recipe import Recipe
 from assay.runner import Runner, StageResult
-from assay.stages import STAGES, units
+from assay.stages import STAGES, code_digest, units
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
+from schemas.ids import task_key
 from schemas.rundir import RunDir
 from schemas.stage import all_outputs
 
@@ -196,12 +197,23 @@ def write_report(run_dir: Path, as_json: bool) -> None:
 
 
 def make_report(run: RunDir) -> Path:
-    """Write the report of a run directory and return its page."""
-    from assay.report import write_report as write
-
+    """Write the report of a run directory and return its page; nothing is done when nothing changed."""
+    page, marker = run.root / "report" / "index.html", run.root / "report" / "run.json"
     if not any(run.parts(table) for table in ("edits", "problems", "trajectories")):
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
-    return write(run, reasons())
+    facts = [path for path in run.root.rglob("*.json*") if "report" not in path.relative_to(run.root).parts]
+    told = {str(path.relative_to(run.root)): shards.file_sha256(path) for path in facts}
+    told["recipe.toml"] = shards.file_sha256(run.root / "recipe.toml")
+    key = task_key(
+        "report", {"run": run.root.name}, code_digest(("assay.report", "schemas"), ("pyarrow",)), told
+    )
+    if page.exists() and models.recorded(marker).get("key") == key:
+        return page
+    from assay.report import write_report as write
+
+    write(run, reasons())
+    shards.write_text(marker, json.dumps({"key": key}) + "\n")
+    return page
 
 
 def reasons() -> dict[str, dict[str, str]]:

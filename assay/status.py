@@ -73,7 +73,7 @@ def show(run_dir: Path, as_json: bool) -> None:
     for name, justify in (("stage", "left"), ("units", "right"), ("in", "right"), ("kept", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     table.add_column("dropped", overflow="fold")
-    table.add_column("cpu s", justify="right")
+    table.add_column("work s", justify="right")
     for stage in facts["stages"]:
         worst = sorted(stage["drops"].items(), key=lambda item: (-item[1], item[0]))
         state = f"{stage['done']}/{stage['units']}" + (
