@@ -36,6 +36,8 @@ SHORT = 5
 _SEED = 1
 _BEFORE = 64
 """Most earlier members of a crowded bucket that an edit is compared with: bounds the work on it."""
+_COMPARED = 20_000
+"""Pairs compared at once; each takes two signatures of memory."""
 
 Signatures = npt.NDArray[np.uint32]
 
@@ -133,38 +135,48 @@ def _groups(keys: Sequence[Any]) -> list[list[int]]:
     return [group for group in by_key.values() if len(group) > 1]
 
 
-def _buckets(matrix: Signatures, positions: npt.NDArray[np.int64]) -> Iterable[list[int]]:
-    """Positions that share a band, band by band."""
-    width = PERMUTATIONS // BANDS
+def _candidates(matrix: Signatures) -> npt.NDArray[np.int64]:
+    """Pairs of rows that share a band, as first * rows + second, first < second, sorted, each once.
+
+    In a bucket, a row is paired with the `_BEFORE` before it at most.
+    """
+    rows, width = len(matrix), PERMUTATIONS // BANDS
+    found = [np.empty(0, np.int64)]
     for band in range(BANDS):
         part = np.ascontiguousarray(matrix[:, band * width : (band + 1) * width])
         keys = part.view(np.dtype((np.void, part.dtype.itemsize * width))).ravel()
         order = np.argsort(keys, kind="stable")
-        same = keys[order][1:] == keys[order][:-1]
-        starts = np.flatnonzero(np.concatenate(([True], ~same)))
-        for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
-            if last - first > 1:
-                yield sorted(int(positions[at]) for at in order[first:last])
+        new = keys[order][1:] != keys[order][:-1]
+        bucket = np.concatenate(([0], np.cumsum(new)))
+        largest = int(np.bincount(bucket).max()) if rows else 0
+        for distance in range(1, min(_BEFORE, largest - 1) + 1):
+            same = bucket[distance:] == bucket[:-distance]
+            found.append(order[:-distance][same] * rows + order[distance:][same])
+    return np.unique(np.concatenate(found))
 
 
-def _earlier(bucket: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Each member of a bucket with those before it, `_BEFORE` at most."""
-    for at, later in enumerate(bucket):
-        for earlier in bucket[max(0, at - _BEFORE) : at]:
-            yield earlier, later
+def alike(matrix: Signatures, threshold: float) -> list[tuple[int, int]]:
+    """Pairs of rows (earlier, later) whose signatures are alike, in order."""
+    found: list[tuple[int, int]] = []
+    candidates = _candidates(matrix)
+    for start in range(0, len(candidates), _COMPARED):
+        first, second = np.divmod(candidates[start : start + _COMPARED], len(matrix))
+        close = (matrix[first] == matrix[second]).mean(axis=1) >= threshold
+        found += zip(first[close].tolist(), second[close].tolist(), strict=True)
+    return found
 
 
 def alike_changes(looked: Looked, threshold: float) -> list[tuple[int, int]]:
     """Pairs of positions (earlier, later) whose changes are equal or alike, each once, in order."""
-    pairs = {pair for group in _groups(looked.changes) for pair in _earlier(group)}
-    seen = set(pairs)
+    pairs = {
+        (earlier, later)
+        for group in _groups(looked.changes)
+        for at, later in enumerate(group)
+        for earlier in group[max(0, at - _BEFORE) : at]
+    }
     long = np.flatnonzero(np.array(looked.long, bool))
-    for bucket in _buckets(looked.matrix[long], long):
-        for pair in _earlier(bucket):
-            if pair not in seen:
-                seen.add(pair)
-                if similarity(looked.matrix[pair[0]], looked.matrix[pair[1]]) >= threshold:
-                    pairs.add(pair)
+    for first, second in alike(looked.matrix[long], threshold):
+        pairs.add((int(long[first]), int(long[second])))
     return sorted(pairs)
 
 
