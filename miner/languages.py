@@ -43,6 +43,7 @@ _CPP_WORDS = words(
     :: static_cast nullptr operator
     """
 )
+"""What a line that one of the two patterns matches holds at least one of."""
 _OBJECTIVE_C_WORDS = ("@interface", "@protocol", "@implementation", "@class", "@end", "#import")
 _OBJECTIVE_C = re.compile(rf"^[ \t]*(?:{'|'.join(_OBJECTIVE_C_WORDS)})\b", re.MULTILINE)
 _CPP_GUARD = re.compile(r"[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t]*\(?[ \t]*)__cplusplus\b")
@@ -86,7 +87,10 @@ def _without_cpp_guards(code: str) -> str:
     """Code without what only a C++ compiler sees."""
     lines, depth = [], 0
     for line in code.split("\n"):
-        if depth:
+        if "#" not in line:
+            if not depth:
+                lines.append(line)
+        elif depth:
             if _IF.match(line):
                 depth += 1
             elif _ENDIF.match(line) or (depth == 1 and _ELSE.match(line)):
@@ -105,7 +109,8 @@ def language_of_header(content: str) -> str | None:
     header may address C++ compilers there.
     """
     start = content[:_HEADER_CHARS]
-    if any(word in start for word in _OBJECTIVE_C_WORDS) and _OBJECTIVE_C.search(_without_comments(start)):
+    objective_c = "@" in start or "#import" in start
+    if objective_c and _OBJECTIVE_C.search(_without_comments(start)):
         return None
     # Most C++ headers show it soon, and the start is read in a fraction of the time.
     return "C++" if _is_cpp(content, _HEADER_START) or _is_cpp(content, _HEADER_CHARS) else "C"
@@ -117,10 +122,15 @@ def _is_cpp(content: str, chars: int) -> bool:
     code = _without_comments(code)
     if "__cplusplus" in code:
         code = _without_cpp_guards(code)
-    for line in code.split("\n"):
-        # Most lines hold none of these words, and finding a word is many times faster than matching.
-        if any(word in line for word in _CPP_WORDS) and (_CPP_LINE.match(line) or _CPP_ANYWHERE.search(line)):
-            return True
+    # Few lines hold one of these words, and finding the next one is many times faster than matching.
+    for word in _CPP_WORDS:
+        at = code.find(word)
+        while at >= 0:
+            start, end = code.rfind("\n", 0, at) + 1, code.find("\n", at)
+            line = code[start : len(code) if end < 0 else end]
+            if _CPP_LINE.match(line) or _CPP_ANYWHERE.search(line):
+                return True
+            at = -1 if end < 0 else code.find(word, end)
     return False
 
 
