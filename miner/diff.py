@@ -11,13 +11,14 @@ _MARGIN = 64
 
 
 def _common_prefix(one: bytes, other: bytes) -> int:
-    """Number of equal leading bytes; by halving, since comparing slices runs at memory speed."""
+    """Number of equal leading bytes; by halving, since comparing runs at memory speed and copies nothing."""
+    view = memoryview(other)
     low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
+    if one.startswith(view[:high]):
         return high
     while high - low > 1:
         middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
+        if one.startswith(view[low:middle], low):
             low = middle
         else:
             high = middle
@@ -26,12 +27,13 @@ def _common_prefix(one: bytes, other: bytes) -> int:
 
 def _common_suffix(one: bytes, other: bytes, most: int) -> int:
     """Number of equal trailing bytes, at most `most`."""
+    view = memoryview(other)
     low, high = 0, most
-    if one[len(one) - high :] == other[len(other) - high :]:
+    if one.endswith(view[len(other) - high :]):
         return high
     while high - low > 1:
         middle = (low + high) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+        if one.endswith(view[len(other) - middle : len(other) - low], 0, len(one) - low):
             low = middle
         else:
             high = middle
