@@ -84,10 +84,10 @@ def generated_content(content: str) -> str | None:
 
 def minified_content(content: str, language: str) -> str | None:
     """How a file's lines tell that it is minified, or None. Lines are measured in characters."""
-    lines = content.count("\n") + 1
-    mean = len(content) / lines
-    if language in ("JavaScript", "TypeScript") and len(content) > 2 * _MEAN_LINE and mean > _MEAN_LINE:
-        return f"{mean:.0f} characters a line"
+    if language in ("JavaScript", "TypeScript") and len(content) > 2 * _MEAN_LINE:
+        mean = len(content) / (content.count("\n") + 1)
+        if mean > _MEAN_LINE:
+            return f"{mean:.0f} characters a line"
     if len(content) <= _LONG_LINE:
         return None
     # A line that holds more than half of a file holds its middle. One long line among many is a table
