@@ -103,7 +103,9 @@ _MIN_BODY = 20
 
 def normalise_subject(subject: str) -> str:
     """A subject in lower case, without `fix(scope):` prefixes, emoji and issue numbers."""
-    text = "".join(c if ord(c) < 0x2190 else " " for c in subject[:_MAX_SUBJECT].lower())
+    text = subject[:_MAX_SUBJECT].lower()
+    if not text.isascii():
+        text = "".join(c if ord(c) < 0x2190 else " " for c in text)
     text = _NUMBER.sub(" ", text).strip()
     while match := _PREFIX.match(text):
         text = text[match.end() :]
