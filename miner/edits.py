@@ -119,7 +119,7 @@ def _read(source: _Source, oid: str) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    if not data.strip():
+    if not data or data.isspace():
         raise _Dropped("empty_side", None)
     if b"\0" in data:
         raise _Dropped("binary", None)
