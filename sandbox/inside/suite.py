@@ -126,16 +126,21 @@ def _answer(payload: bytes, args: tuple[Any, ...]) -> Any:
 
 
 def _rebuild(name: str, message: str, shape: list[Any] | None) -> BaseException:
-    """An exception of the nearest builtin class; CandidateError where that says no more than Exception."""
+    """An exception of the nearest builtin class; CandidateError where that says no more than Exception.
+
+    Nor is StopIteration made again: raised below `map` or a `for` it would end the suite's own loop, and
+    the checks that were still to come with it.
+    """
     if shape is not None:
         import builtins
 
         base_name, exact, args = shape
         base = getattr(builtins, base_name, None)
-        general = base is Exception and not exact
-        if isinstance(base, type) and issubclass(base, Exception) and not general:
-            try:
-                return base(*args)
-            except Exception:
-                return base(message)
+        barred = (base is Exception and not exact) or base in (StopIteration, StopAsyncIteration)
+        if isinstance(base, type) and issubclass(base, Exception) and not barred:
+            for given in (args, [message]):
+                try:
+                    return base(*given)
+                except Exception:  # noqa: S112 - some classes take neither, such as ExceptionGroup
+                    continue
     return CandidateError(f"{name}: {message}")
