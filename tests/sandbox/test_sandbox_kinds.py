@@ -253,6 +253,27 @@ def test_builtin_exceptions_are_raised_again_as_themselves(box: Sandbox) -> None
     assert (result.status, result.detail) == ("ok", "")
 
 
+@pytest.mark.parametrize(
+    "body", ["raise StopIteration", "raise StopIteration(2)", "raise type('S', (StopIteration,), {})"]
+)
+def test_a_candidate_cannot_end_the_suites_own_loops(box: Sandbox, body: str) -> None:
+    test = "assert all(got == want for got, want in zip(map(candidate, [1, 2]), [2, 4]))"
+    result = split(box, f"def f(x):\n    {body}", test)
+    assert (result.status, result.candidate_calls) == ("exception", 1)
+
+
+def test_an_exception_that_cannot_be_made_again_is_no_other_builtin_one(box: Sandbox) -> None:
+    test = """
+        def check(candidate):
+            try:
+                candidate(1)
+            except TypeError:
+                pass
+        """
+    result = split(box, "def f(x):\n    raise ExceptionGroup('x', [ValueError()])", test)
+    assert (result.status, result.candidate_calls) == ("exception", 1)
+
+
 def test_an_exception_of_the_candidate_that_leaves_the_suite_is_named_so(box: Sandbox) -> None:
     result = split(box, "def f(a, b):\n    raise KeyError(a)", CHECK)
     assert result.status == "exception"
