@@ -100,7 +100,7 @@ class Frames:
         call = RecordedCall(
             function=_checked(name, str),
             args=_checked(args, tuple),
-            kwargs=_checked(kwargs, dict),
+            kwargs={_checked(key, str): item for key, item in _checked(kwargs, dict).items()},
             value=None if error else value,
             error=error,
             mutated=_checked(mutated, bool),
