@@ -195,6 +195,23 @@ def test_a_forged_result_channel_yields_neither_a_pass_nor_an_excuse(box: Sandbo
         assert result.status != "failed" or "b'A'" in attack
 
 
+def test_a_forged_record_is_no_call_that_could_not_be_made(box: Sandbox) -> None:
+    source = """
+        import sys
+        def multiply(a, b):
+            frame = sys._getframe()
+            while type(frame.f_locals.get("channel")).__name__ != "Channel":
+                frame = frame.f_back
+            before = b"t\\x02t\\x00m\\x01i\\x01\\x01N"
+            record = b"l\\x05s\\x08multiplyb" + bytes([len(before)]) + before + b"b\\x02vNFi\\x01\\x00"
+            frame.f_locals["channel"].send(b"P", record)
+            return a * b
+        """
+    files = {"solution.py": textwrap.dedent(source), "test.py": "assert candidate(2, 3) == 6"}
+    result = box.run(Job("suite", files, entry="multiply", record=["multiply"], limits=PATIENT))
+    assert (result.status, result.detail, result.recorded) == ("unserializable", "str was due, not int", [])
+
+
 def test_spraying_every_descriptor_harms_only_the_sprayer(box: Sandbox) -> None:
     source = body(
         """
