@@ -334,9 +334,7 @@ class _Relay:
                 return "infra_error", tree.setup_error
         if self.first is self.candidate:
             fact = _fact(self.candidate)
-            if fact is not None and fact[0] == "timeout" and self.candidate.crowded:
-                return "proc_limit", f"{self.job.limits.processes} processes were alive; {fact[1]}"
-            return fact or _failure(self.of_candidate) or _early_exit(self.candidate)
+            return self.crowded(fact) or fact or _failure(self.of_candidate) or _early_exit(self.candidate)
         if self.of_test.done:
             if not self.calls:
                 return "invalid_suite", "the suite ended without calling the candidate"
@@ -358,5 +356,11 @@ class _Relay:
             return "invalid_suite", "the suite left before it was done"
         status, detail = fact
         if self.asked or status == "infra_error":
-            return status, detail
+            return self.crowded(fact) or fact
         return status, f"in the suite: {detail}"
+
+    def crowded(self, fact: Verdict | None) -> Verdict | None:
+        """A timeout of either half where the candidate had as many processes as it may; None for all else."""
+        if fact is None or fact[0] != "timeout" or not self.candidate.crowded:
+            return None
+        return "proc_limit", f"{self.job.limits.processes} processes were alive; {fact[1]}"
