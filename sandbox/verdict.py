@@ -185,8 +185,6 @@ def _fact(tree: Tree) -> Verdict | None:
     number = os.WTERMSIG(tree.wait_status)
     limits = tree.launch.limits
     if number == signal.SIGXCPU or (number == signal.SIGKILL and tree.cpu_s >= limits.cpu_s):
-        if tree.wall_s >= limits.wall_s:
-            return "timeout", f"wall clock limit of {limits.wall_s:g} s"
         return "cpu_limit", f"processor time limit of {limits.cpu_s:g} s"
     try:
         name = signal.Signals(number).name
