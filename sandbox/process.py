@@ -94,6 +94,7 @@ class Tree:
         self.stopped_at = 0.0
         self.ended_at = 0.0
         self.released_at = 0.0
+        self.exited_at = 0.0
         self.crowded = False
         self._status_text = b""
         self._reader = FrameReader(self.nonce, (limits.result_kb << 10) + (1 << 16))
@@ -256,6 +257,10 @@ class Tree:
                 self.setup_error = f"the launcher was not ready within {SETUP_S:g} s"
                 self.stop("infra_error", self.setup_error)
             return max(left, 0)
+        if self.wait_status is not None:
+            if now - self.exited_at > GRACE_S:
+                self.end()
+            return _TICK_S
         limits = self.launch.limits
         left = self.started + limits.wall_s - now
         if left <= 0:
@@ -309,6 +314,7 @@ class Tree:
                 self.started = time.monotonic()
             elif word == "exit":
                 self.wait_status = int(rest)
+                self.exited_at = time.monotonic()
                 self._end_clock()
             elif word == "killed":
                 self.killed_by = int(rest)
@@ -357,16 +363,17 @@ def _memory_file(data: bytes) -> int:
 
 def attend(trees: list[Tree], on_frame: OnFrame, on_turn: Callable[[], None]) -> None:
     """Serve `trees` until each has ended. `on_turn` runs after every round and may stop them."""
+    wait = 0.0
     while not all(tree.finished for tree in trees):
         poll = select.poll()
         owner: dict[int, Tree] = {}
-        wait = 1.0
-        now = time.monotonic()
         for tree in trees:
-            wait = min(wait, tree.tick(now)) if not tree.finished else wait
             for number, mask in tree.wanted():
                 poll.register(number, mask)
                 owner[number] = tree
         for number, _ in poll.poll(wait * 1000 + 1):
             owner[number].attend(number, on_frame)
         on_turn()
+        # After what has come in: a supervisor that was held up must not call a program late that was not.
+        now = time.monotonic()
+        wait = min([1.0, *(tree.tick(now) for tree in trees if not tree.finished)])
