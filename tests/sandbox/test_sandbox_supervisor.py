@@ -127,6 +127,26 @@ def test_killing_the_supervisor_ends_its_jobs() -> None:
     assert [pid for pid in family if alive(pid)] == []
 
 
+def test_a_supervisor_that_was_held_up_calls_no_program_late_that_was_not() -> None:
+    source = f"""
+        import sys
+        sys.path.insert(0, {str(ROOT)!r})
+        from sandbox import Job, Limits, Sandbox
+        box = Sandbox()
+        print("go", flush=True)
+        job = Job("script", {{"main.py": "import time; time.sleep(0.5)"}}, limits=Limits(wall_s=2))
+        print(box.run(job).status)
+        """
+    supervisor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE)
+    assert supervisor.stdout is not None
+    supervisor.stdout.readline()
+    time.sleep(0.4)
+    supervisor.send_signal(signal.SIGSTOP)
+    time.sleep(2.5)
+    supervisor.send_signal(signal.SIGCONT)
+    assert supervisor.communicate(timeout=60)[0] == b"ok\n"
+
+
 def descendants(pid: int) -> set[int]:
     found: set[int] = set()
     try:
