@@ -112,27 +112,28 @@ class Tree:
             stdin = _memory_file(launch.stdin)
             theirs.append(stdin)
             given = [payload]
-            for name, incoming in (
-                ("status", True),
-                ("frames", True),
-                ("control", False),
-                ("requests", False),
-            ):
+            for name in ("status", "frames", "control", "requests", "out", "err"):
                 if name == "requests" and not launch.requests:
                     given.append(-1)
                     continue
                 reader, writer = os.pipe()
+                incoming = name not in ("control", "requests")
                 ours[name] = reader if incoming else writer
                 theirs.append(writer if incoming else reader)
                 given.append(theirs[-1])
+                os.set_blocking(ours[name], False)
+            *given, out, err = given
+            for number in (out, err):
+                with contextlib.suppress(OSError):
+                    fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             seed = "random" if launch.hash_seed is None else str(launch.hash_seed)
             self.process = subprocess.Popen(
                 farside.command(given),
                 # Each further arena of malloc would take 64 MiB of a program's address space.
                 env={"PYTHONHASHSEED": seed, "MALLOC_ARENA_MAX": "1"},
                 stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
                 pass_fds=[number for number in given if number >= 0],
                 start_new_session=True,
             )
@@ -144,18 +145,7 @@ class Tree:
             for number in theirs:
                 os.close(number)
         self.spawned = time.monotonic()
-        assert self.process.stdout is not None  # noqa: S101 - for the type checker
-        assert self.process.stderr is not None  # noqa: S101
-        ours["out"] = os.dup(self.process.stdout.fileno())
-        ours["err"] = os.dup(self.process.stderr.fileno())
-        self.process.stdout.close()
-        self.process.stderr.close()
         self._open = {number: name for name, number in ours.items()}
-        for number in self._open:
-            os.set_blocking(number, False)
-        for name in ("out", "err"):
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(ours[name], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     # -- what the loop needs
 
