@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -266,6 +267,25 @@ def test_a_launcher_that_cannot_start_is_our_failure(monkeypatch: pytest.MonkeyP
         assert result.status == "infra_error"
     monkeypatch.setattr(farside, "executable", lambda: "/bin/false")
     assert box.run(JOB).status == "infra_error"
+    assert open_descriptors() == before
+
+
+def test_running_out_of_descriptors_anywhere_leaves_nothing_behind() -> None:
+    box = Sandbox()
+    assert box.run(JOB).outputs == [9]
+    before = open_descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    seen = set()
+    try:
+        for spare in range(24):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + spare, hard))
+            seen.add(box.run(JOB).status)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert seen == {"infra_error", "ok"}
+    assert children() == []
     assert open_descriptors() == before
 
 
