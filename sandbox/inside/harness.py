@@ -36,6 +36,8 @@ VALUE, ERROR, UNENCODABLE = b"v", b"e", b"u"
 MAX_MESSAGE = 1000
 EXIT_CHANNEL_LOST = 71
 _MUTABLE = (list, dict, set, bytearray)
+# An answer carries values inside a list of a list, and must itself be no deeper than may be sent.
+_CARRIED_DEPTH = codec.MAX_DEPTH - 2
 
 # Taken now: the program may replace them in their modules.
 _write, _read, _getpid, _exit = os.write, os.read, os.getpid, os._exit
@@ -332,7 +334,7 @@ def _changes(before: list[bytes], args: list[Any]) -> dict[int, Any]:
     for index, (old, value) in enumerate(zip(before, args, strict=False)):
         if old:
             try:
-                new = codec.encode(value)
+                new = codec.encode(value, max_depth=_CARRIED_DEPTH)
             except codec.EncodeError:
                 continue
             if new != old:
@@ -354,7 +356,7 @@ def _error_shape(error: BaseException | None) -> list[Any] | None:
         return None
     try:
         args = list(error.args)
-        codec.encode(args, max_bytes=1 << 16)
+        codec.encode(args, max_bytes=1 << 16, max_depth=_CARRIED_DEPTH)
     except Exception:
         args = [message_of(error)]
     return [base.__name__, base is kind, args]
