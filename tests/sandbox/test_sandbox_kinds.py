@@ -274,6 +274,27 @@ def test_an_exception_that_cannot_be_made_again_is_no_other_builtin_one(box: San
     assert (result.status, result.candidate_calls) == ("exception", 1)
 
 
+def test_values_nested_nearly_too_deeply_do_not_disturb_an_answer(box: Sandbox) -> None:
+    solution = """
+        def f(x, depth):
+            y = 1
+            for _ in range(depth): y = [y]
+            x.append(y)
+            raise ValueError(y)
+        """
+    test = """
+        def check(candidate):
+            for depth in range(90, 110):
+                try:
+                    candidate([], depth)
+                except ValueError:
+                    pass
+        """
+    files = {"solution.py": textwrap.dedent(solution), "test.py": textwrap.dedent(test)}
+    result = box.run(Job("split", files, entry="f", in_place=True))
+    assert (result.status, result.detail, result.candidate_calls) == ("ok", "", 20)
+
+
 def test_an_exception_of_the_candidate_that_leaves_the_suite_is_named_so(box: Sandbox) -> None:
     result = split(box, "def f(a, b):\n    raise KeyError(a)", CHECK)
     assert result.status == "exception"
