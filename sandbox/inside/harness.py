@@ -11,6 +11,7 @@ carry values, and the supervisor trusts exit statuses only as PID 1 reports them
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 import struct
@@ -40,6 +41,11 @@ _MUTABLE = (list, dict, set, bytearray)
 _CARRIED_DEPTH = codec.MAX_DEPTH - 2
 
 # Taken now: the program may replace them in their modules.
+_ERRORS = {
+    name: value
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
 _write, _read, _getpid, _exit = os.write, os.read, os.getpid, os._exit
 
 
@@ -120,7 +126,6 @@ def _forget_ourselves(config: dict[str, Any], work: str) -> None:
     name = (config["entry"] or "main.py") if config["role"] == "script" else "solution.py"
     sys.argv = [f"{work}/{name}", *config["argv"]]
     import _sitebuiltins
-    import builtins
 
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
@@ -151,8 +156,10 @@ def flush() -> None:
 
 
 def name_of(kind: type) -> str:
+    """The class's name; "own." stands before one that only a builtin exception may have."""
     name = type.__getattribute__(kind, "__name__")
-    return str.encode(name, "utf-8", "backslashreplace")[:100].decode("utf-8", "ignore")
+    text = str.encode(name, "utf-8", "backslashreplace")[:100].decode("utf-8", "ignore")
+    return text if _ERRORS.get(text, kind) is kind else f"own.{text}"
 
 
 def message_of(error: BaseException) -> str:
@@ -346,8 +353,6 @@ def _error_shape(error: BaseException | None) -> list[Any] | None:
     """[nearest builtin exception class, whether it is the class itself, its arguments], to raise it again."""
     if error is None:
         return None
-    import builtins
-
     kind = type(error)
     for base in kind.__mro__:
         if base.__module__ == "builtins" and getattr(builtins, base.__name__, None) is base:
