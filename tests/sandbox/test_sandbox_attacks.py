@@ -434,3 +434,16 @@ def test_errors_that_lie_about_themselves_are_described_safely(box: Sandbox) -> 
     assert [output.type for output in result.outputs] == ["Liar", "Strange", "Sly"]
     assert result.outputs[2].message == "sly\\ud800"
     result.outputs[2].message.encode()
+
+
+def test_an_own_class_does_not_pass_for_a_builtin_exception_of_its_name(box: Sandbox) -> None:
+    source = """
+        import builtins
+        class Sly(Exception): pass
+        Sly.__name__ = Sly.__qualname__ = "ValueError"
+        Sly.__module__ = "builtins"
+        builtins.ValueError = Sly
+        def multiply(a, b): raise Sly
+        """
+    job = Job("calls", {"solution.py": textwrap.dedent(source)}, entry="multiply", calls=CALLS[:1])
+    assert [output.type for output in box.run(job).outputs] == ["own.ValueError"]
