@@ -19,6 +19,9 @@ from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
 
+MAX_RECIPE_BYTES = 1 << 20
+"""A recipe larger than this is something else."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
@@ -53,11 +56,7 @@ class Recipe:
         Raises:
             AssayError: not TOML, an unknown setting or a value of another type.
         """
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise AssayError(f"{where}: not valid TOML ({error})") from None
-        return from_mapping(cls, data, where)
+        return from_mapping(cls, _toml(text, where), where)
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
@@ -67,9 +66,14 @@ class Recipe:
             AssayError: it cannot be read, or as for `from_toml`.
         """
         try:
-            return cls.from_toml(path.read_text("utf-8"), str(path))
+            with path.open("rb") as handle:
+                data = handle.read(MAX_RECIPE_BYTES + 1)
+            text = data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise AssayError(f"{path}: the recipe cannot be read ({error})") from None
+        if len(data) > MAX_RECIPE_BYTES:
+            raise AssayError(f"{path}: larger than {MAX_RECIPE_BYTES:,} bytes, so not a recipe")
+        return cls.from_toml(text, str(path))
 
     def to_toml(self) -> str:
         """Every setting, written out."""
@@ -87,15 +91,30 @@ class Recipe:
             *tables, key = name.strip().split(".")
             if not equals or not key:
                 raise AssayError(f"--set {setting}: give it as table.key=value, such as build.test_share=0.2")
-            try:
-                value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
-            except tomllib.TOMLDecodeError:
-                value = text.strip()
-            data: dict[str, Any] = {key: value}
+            data: dict[str, Any] = {key: _value(text.strip())}
             for table in reversed(tables):
                 data = {table: data}
             recipe = from_mapping(Recipe, _merged(_plain(recipe), data), f"--set {setting}")
         return recipe
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    """TOML as mappings; an error when it is none, or holds what Python's reader gives up on."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also a number of thousands of digits
+        raise AssayError(f"{where}: not valid TOML ({error})") from None
+    except RecursionError:
+        raise AssayError(f"{where}: not valid TOML (nested too deeply)") from None
+
+
+def _value(text: str) -> Any:
+    """A setting's value as TOML, or as it stands where it is not one TOML value."""
+    try:
+        found = _toml(f"value = {text}", "")
+    except AssayError:
+        return text
+    return found["value"] if len(found) == 1 else text
 
 
 def _plain(value: Any) -> Any:
