@@ -25,7 +25,7 @@ from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.decompose import module_functions
 from labelers.programs.suites import suites
-from sandbox import Call, Job, RecordedCall, Result
+from sandbox import Call, EncodeError, Job, RecordedCall, Result
 from schemas.ids import content_id, rng
 from schemas.records import FunctionTest
 from schemas.stage import Drop, Keep, Outcome
@@ -140,7 +140,7 @@ def _tests_of(
     for call in recorded:
         expected = runs.outcome_of(call.error or call.value)
         counts.mutating += call.mutated
-        if expected is not None and not call.mutated:
+        if expected is not None and not call.mutated and _has_text(expected):
             tests.append(_Test(Call(call.args, call.kwargs), expected))
     stable = _stable(code, name, tests, config, counts)
     counts.unstable += len(tests) - len(stable)
@@ -177,6 +177,15 @@ def _tests_of(
             )
     counts.kept += len(made)
     return made
+
+
+def _has_text(expected: runs.Outcome) -> bool:
+    """Whether an outcome fits its column: what came back alone may be a level too deep to be put in one."""
+    try:
+        runs.to_text(expected)
+    except EncodeError:
+        return False
+    return True
 
 
 def _stable(code: str, name: str, tests: Sequence[_Test], config: TestsConfig, counts: Counts) -> list[_Test]:
