@@ -227,3 +227,22 @@ def test_text_that_is_no_call_or_outcome_is_refused(text: str) -> None:
         runs.read_call(text)
     with pytest.raises(AssayError):
         runs.read_outcome(text)
+
+
+def test_a_result_nested_as_deeply_as_can_be_costs_only_its_own_call() -> None:
+    solution = """
+def f(n):
+    return g(n)
+
+
+def g(n):
+    made = []
+    for _ in range(n):
+        made = [made]
+    return made
+"""
+    problem = problem_of(
+        solution, "def check(candidate):\n    for n in (1, 2, 98, 99):\n        candidate(n)\n", "f"
+    )
+    kept = calls(harvested(problem, program_of(problem)), "g")
+    assert [args for args, _ in kept] == [(1,), (2,), (98,)]
