@@ -244,7 +244,24 @@ _DIFF = [
 
 def _parse(tokens: Iterator[bytes]) -> Iterator[Change]:
     """Changes from the tokens of `_DIFF`. After the seven fields comes an empty token, then two tokens
-    a file, the first of them after a line feed; a commit's first token never starts with a colon."""
+    a file, the first of them after a line feed; a commit's first token never starts with a colon.
+
+    git writes a commit once it has read all of it, so when it stops at one, the commits before are whole.
+    """
+    problems: list[GitError] = []
+
+    def until_refused() -> Iterator[bytes]:
+        try:
+            yield from tokens
+        except GitError as error:
+            problems.append(error)
+
+    yield from _changes(until_refused())
+    if problems:
+        raise problems[0]
+
+
+def _changes(tokens: Iterator[bytes]) -> Iterator[Change]:
     pending = next(tokens, None)
     while pending is not None:
         head = pending
