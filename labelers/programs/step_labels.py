@@ -11,8 +11,9 @@ fails the label is null with reason `infra_error`, never 0.
 * A function that the candidate lacks was asked for by its skeleton: 0 with reason `missing` where it
   has tests. A candidate that is no program has none of its functions: `syntax_error`. The span of a
   function that is not there is empty and stands at the end of the completion.
-* A function that cannot be put into the reference, since what it needs is nested too deeply or the
-  whole would be too large, has no label: `not_grafted`.
+* A function that cannot be put into the reference has no label: `not_grafted`. So it is where what it
+  needs is nested too deeply, where the whole would be too large, and where Python runs a candidate that
+  is too large or too deep to be taken apart.
 * A suite that says nothing of a candidate (`invalid_suite`) gives no outcome.
 """
 
@@ -127,6 +128,8 @@ class Verifier:
         outcome = None if worst.status in _NO_VERDICT else int(worst.status == "ok")
         completion = candidate["completion"]
         end = len(completion.encode())
+        # That it cannot be taken apart here is our bound; that it is no program is Python's word.
+        refused = any(one.status == "compile_error" for one in ran)
         steps = []
         for name, tests in self.tests.items():
             span = None if spans is None else spans.get(name)
@@ -134,7 +137,7 @@ class Verifier:
             if not tests:
                 verdict: _Verdict = (None, 0, 0, "no_tests")
             elif spans is None:
-                verdict = (0, 0, 0, "syntax_error")
+                verdict = (0, 0, 0, "syntax_error") if refused else (None, 0, 0, "not_grafted")
             elif span is None:
                 verdict = (0, 0, 0, "missing")
             elif name not in jobs:
