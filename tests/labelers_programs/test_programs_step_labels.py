@@ -37,6 +37,7 @@ CANDIDATES = {
         "def add_tax", "def tax_added"
     ),
     "no program": SOLUTION.replace("def add_tax(amount):", "def add_tax(amount:"),
+    "too deep": SOLUTION + f"\nNUMBER = {' + '.join(['1'] * 900)}\n",
     "endless": SOLUTION.replace("    result = 0\n", "    while True: pass\n"),
     "exits": SOLUTION.replace("    result = 0\n", "    import os; os._exit(0)\n"),
     "equal to all": SOLUTION.replace("    result = 0\n", "    return Equal()\n")
@@ -74,6 +75,7 @@ ALL = {"total": 1, "subtotal": 1, "add_tax": 1, "Note.text": None}
         ("leaves", 0, {}, "o0z1"),
         ("inlined", 1, {"add_tax": 0}, "o1z0"),
         ("no program", 0, {"total": 0, "subtotal": 0, "add_tax": 0}, "none"),
+        ("too deep", 1, {"total": None, "subtotal": None, "add_tax": None}, "none"),
         ("endless", 0, {"subtotal": 0}, "none"),
         ("exits", 0, {"subtotal": 0}, "none"),
         ("equal to all", 0, {"subtotal": 0}, "none"),
@@ -101,6 +103,7 @@ def test_labels_of(
         ("inlined", "passed", "add_tax", "missing"),
         ("deep helper", "passed", "add_tax", "not_grafted"),
         ("no program", "compile_error", "total", "syntax_error"),
+        ("too deep", "passed", "total", "not_grafted"),
         ("endless", "cpu_limit", "subtotal", "cpu_limit"),
         ("exits", "exit", "subtotal", "exit"),
         ("equal to all", "unserializable", "subtotal", "unserializable"),
@@ -125,7 +128,7 @@ def test_every_row_fits_its_record(labelled: dict[str, StepLabeledCandidate]) ->
         validate(StepLabeledCandidate, found)
 
 
-@pytest.mark.parametrize("name", [name for name in CANDIDATES if name != "no program"])
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name not in ("no program", "too deep")])
 def test_spans_slice_the_completion_to_the_function(
     labelled: dict[str, StepLabeledCandidate], name: str
 ) -> None:
