@@ -43,6 +43,15 @@ def graft(reference: str, candidate: str, name: str) -> str:
         raise SourceError("the candidate's helpers are nested too deeply") from None
 
 
+def bound_names(code: str) -> set[str]:
+    """Names that a program's module binds in any way: definitions, assignments and imports, below `if` too.
+
+    Raises:
+        SourceError: the text is not a program.
+    """
+    return _module_names(read(code).module)
+
+
 def _with(code: str, name: str, helpers: list[ast.stmt], stars: list[ast.stmt]) -> str:
     """A program with statements put before the top-level statement that holds a step."""
     source = read(code)
