@@ -12,8 +12,8 @@ fails the label is null with reason `infra_error`, never 0.
   has tests. A candidate that is no program has none of its functions: `syntax_error`. The span of a
   function that is not there is empty and stands at the end of the completion.
 * A function that cannot be put into the reference has no label: `not_grafted`. So it is where what it
-  needs is nested too deeply, where the whole would be too large, and where Python runs a candidate that
-  is too large or too deep to be taken apart.
+  needs is nested too deeply, where the whole would be too large, where the name is bound other than by an
+  unconditional definition, and where Python runs a candidate that is too large or too deep to be taken apart.
 * A suite that says nothing of a candidate (`invalid_suite`) gives no outcome.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from decompose.functions import functions
-from decompose.graft import graft
+from decompose.graft import bound_names, graft
 from decompose.grammars import SourceError
 from labelers.programs import runs
 from labelers.programs.config import VerifyConfig
@@ -129,6 +129,7 @@ class Verifier:
         completion = candidate["completion"]
         end = len(completion.encode())
         # That it cannot be taken apart here is our bound; that it is no program is Python's word.
+        bound = set() if spans is None else bound_names(completion)
         refused = any(one.status == "compile_error" for one in ran)
         steps = []
         for name, tests in self.tests.items():
@@ -139,7 +140,7 @@ class Verifier:
             elif spans is None:
                 verdict = (0, 0, 0, "syntax_error") if refused else (None, 0, 0, "not_grafted")
             elif span is None:
-                verdict = (0, 0, 0, "missing")
+                verdict = (None, 0, 0, "not_grafted") if name in bound else (0, 0, 0, "missing")
             elif name not in jobs:
                 verdict = (None, 0, 0, "not_grafted")
             else:
