@@ -40,9 +40,14 @@ class SuiteError:
 _raised: list[BaseException] = []
 
 
+def compiled(source: str, path: str) -> types.CodeType:
+    """The code of a file's text; as in a file, a byte order mark may stand before it."""
+    return compile(source.removeprefix("\ufeff"), path, "exec", dont_inherit=True)
+
+
 def run(source: str, path: str, names: dict[str, Any], candidate: Callable[..., Any]) -> SuiteError | None:
     try:
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = compiled(source, path)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         return SuiteError("suite-load", error)
     if "solution" not in sys.modules:
