@@ -8,8 +8,11 @@ imported here: commands import what they need.
 import dataclasses
 import functools
 import inspect
+import io
+import os
 import signal
 import sys
+import time
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -232,25 +235,90 @@ def _options(
     """Options that come before a command."""
 
 
-def main() -> None:
-    """Entry point of the `assay` script."""
+def _restore_standard_streams() -> None:
+    """Open what the caller closed: a shard opened as number 1 or 2 would be written over by a message."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal's encoding lacks is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
+
+
+class _Stop:
+    """What Ctrl-C and a scheduler's SIGTERM do: both end a run in order; finished parts stay, workers go."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self)
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        if self.since is None:
+            self.since = time.monotonic()
+            raise KeyboardInterrupt
+        # The same key pressed reaches us twice below a wrapper that passes signals on. Shutting down takes
+        # a moment; whoever asks again later than that wants out.
+        if time.monotonic() - self.since > 1:
+            os._exit(130)
+
+
+def _complain(what: object) -> None:
+    print("assay:", " ".join(str(what).split("\n")), file=sys.stderr, flush=True)
+
+
+def _run() -> int:
+    """Run the command of this process and give its exit status; errors are told in one line."""
     from schemas.errors import AssayError, environment_fault
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    # A scheduler's SIGTERM ends a run as Ctrl-C does: finished parts stay, workers go.
-    signal.signal(signal.SIGTERM, stop)
     try:
-        app()
+        for argument in sys.argv[1:]:
+            try:
+                argument.encode()
+            except UnicodeEncodeError:
+                raise AssayError(f"{argument!r}: not UTF-8; rename it, or name it by a link") from None
+        try:
+            app()
+        except SystemExit as end:
+            sys.stdout.flush()
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
     except AssayError as error:
-        print(f"assay: {error}", file=sys.stderr)
-        sys.exit(2)
+        _complain(error)
+        return 2
+    except BrokenPipeError:
+        # Nobody reads on, as in `assay status | head -1`. What is left goes nowhere, not to an error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     except OSError as error:
-        if (fault := environment_fault(error)) is None:
-            raise
-        print(f"assay: {fault}", file=sys.stderr)
-        sys.exit(2)
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(environment_fault(error) or f"{where}{error.strerror or error}")
+        return 2
+    except Exception as error:
+        import tempfile
+        import traceback
+
+        with tempfile.NamedTemporaryFile("w", prefix="assay-", suffix=".txt", delete=False) as file:
+            traceback.print_exc(file=file)
+        _complain(f"internal error, {type(error).__name__}: {error}; traceback in {file.name}")
+        return 1
+    return 0
+
+
+def main() -> None:
+    """Entry point of the `assay` script."""
+    _restore_standard_streams()
+    stop = _Stop()
+    try:
+        status = _run()
     except KeyboardInterrupt:
-        print("assay: stopped; finished parts are kept, the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+        status = 130
+    if stop.since is not None:  # typer turns an interrupt into a silent end
+        status = 130
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        _complain("stopped; finished parts are kept, the same command goes on from there")
+    sys.exit(status)
