@@ -1,6 +1,15 @@
-"""`python -m assay`: the same as the `assay` script."""
+"""The `assay` script, and `python -m assay`."""
 
-from assay.cli import main
+import signal
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is still being imported ends it without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from assay.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()
