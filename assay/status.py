@@ -88,6 +88,9 @@ def show(run_dir: Path, as_json: bool) -> None:
             f"{stage['seconds']:.1f}",
         )
     console = Console()
-    console.print(table)
-    for what in ("model", "evaluated", "report"):
-        console.print(f"{what}: {'yes' if facts[what] else 'no'}")
+    # Written at once, so that a reader that stops early, such as `head -1`, is no error.
+    with console.capture() as page:
+        console.print(table)
+        for what in ("model", "evaluated", "report"):
+            console.print(f"{what}: {'yes' if facts[what] else 'no'}")
+    print(page.get(), end="")
