@@ -212,7 +212,7 @@ class _Apply:
 def load(name: str, source: str, path: str, channel: Channel) -> types.ModuleType | None:
     """Import `source` as module `name`; on failure say so on the channel and return None."""
     try:
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = suite.compiled(source, path)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         fail(channel, "compile", error)
         return None
@@ -280,7 +280,7 @@ def _script(config: dict[str, Any], channel: Channel, work: str) -> int:
     module = sys.modules["__main__"]
     module.__file__ = f"{work}/{name}"
     try:
-        code = compile(config["files"][name], module.__file__, "exec", dont_inherit=True)
+        code = suite.compiled(config["files"][name], module.__file__)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         fail(channel, "compile", error)
         sys.excepthook(type(error), error.with_traceback(None), None)
