@@ -97,6 +97,11 @@ def test_text_that_is_no_python_is_a_compile_error(box: Sandbox) -> None:
     assert calls(box, "x = 1\0", (1,)).status == "compile_error"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_program(box: Sandbox) -> None:
+    assert script(box, "\ufeffprint(1)").stdout == "1\n"
+    assert split(box, f"\ufeff{ADD}", f"\ufeff{CHECK}").status == "ok"
+
+
 def test_a_missing_function_and_a_failing_import_are_exceptions(box: Sandbox) -> None:
     missing = calls(box, "g = 1", (1,))
     assert (missing.status, missing.detail) == ("exception", "solution.py has no function 'f'")
