@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 
 from miner import provenance
@@ -111,8 +111,8 @@ class _Reverts:
         self.owner, self.requests = owner, requests
         self._brought: dict[str, list[str]] | None = None
 
-    def _expand(self, commit: str) -> Iterator[str]:
-        """A commit, and when it is a merge, all that it brought."""
+    def _expand(self, commit: str, known: Container[str]) -> Iterator[str]:
+        """A commit, and when it is a merge, all that it brought; nothing below one that is known."""
         if self._brought is None:
             self._brought = defaultdict(list)
             for other, merge in self.owner.items():
@@ -120,8 +120,9 @@ class _Reverts:
         todo = [commit]
         while todo:
             one = todo.pop()
-            yield one
-            todo += self._brought.get(one, [])
+            if one not in known:
+                yield one
+                todo += self._brought.get(one, [])
 
     def _resolve(self, prefix: str) -> str | None:
         at = bisect.bisect_left(self.ids, prefix)
@@ -130,15 +131,22 @@ class _Reverts:
             return None
         return None if len(found) > 1 and found[1].startswith(prefix) else found[0]
 
-    def targets(self, reverter: str, message: str) -> Iterator[str]:
-        """Commits that a message reverts, of those that come before it."""
+    def targets(self, reverter: str, message: str, known: Container[str]) -> Iterator[str]:
+        """Commits that a message reverts, of those that come before it and are not known yet.
+
+        Asked from the newest reverter to the oldest, with what was found as known, this takes time
+        linear in the history, however many messages name the same merge or request.
+        """
+        mine = self.position[reverter]
         named = [self._resolve(prefix) for prefix in provenance.reverted_commits(message)]
         for request in provenance.reverted_requests(message):
-            named += self.requests.get(request, [])
-        mine = self.position[reverter]
+            # What comes after this reverter comes after all older ones too.
+            wanted = self.requests.get(request, [])
+            named += (one for one in wanted if self.position[one] < mine)
+            wanted.clear()
         for one in named:
             if one is not None and self.position[one] < mine:
-                yield from (commit for commit in self._expand(one) if self.position[commit] < mine)
+                yield from self._expand(one, known)
 
 
 def _reverted(finder: _Reverts, reverters: Mapping[str, str]) -> dict[str, str]:
@@ -146,7 +154,7 @@ def _reverted(finder: _Reverts, reverters: Mapping[str, str]) -> dict[str, str]:
     result: dict[str, str] = {}
     for reverter in sorted(reverters, key=lambda commit: -finder.position[commit]):
         if reverter not in result:
-            for target in finder.targets(reverter, reverters[reverter]):
+            for target in finder.targets(reverter, reverters[reverter], result):
                 result.setdefault(target, reverter)
     return result
 
