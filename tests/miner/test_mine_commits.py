@@ -311,6 +311,16 @@ def test_damaged_blob_costs_only_its_row(repo: Builder) -> None:
     assert kept in edits(found)
 
 
+def test_good_commit_just_before_an_unreadable_one_is_kept(repo: Builder) -> None:
+    good = repo.commit({"a.py": CHANGED})
+    lost = repo.commit({"a.py": CHANGED.replace("2", "3")})
+    oid = repo.git("rev-parse", f"{lost}^{{tree}}")
+    (repo.path / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    found = mine(repo)
+    assert reason(found, lost) == "unreadable_commit"
+    assert good in edits(found)
+
+
 def test_missing_tree_costs_only_the_commits_that_need_it(repo: Builder) -> None:
     repo.commit({"b.py": BASE})
     lost = repo.commit({"b.py": CHANGED})
