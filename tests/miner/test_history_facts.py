@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+
 from gitrepos import BASE, Builder, edits, mine
 from hypothesis import given
 from hypothesis import strategies as st
 
 from miner.config import MineConfig
 from miner.edits import plan_mine
-from miner.history import mainline_order, read_history
+from miner.history import _reverted, _Reverts, mainline_order, read_history
 from miner.repository import open_repository
 
 
@@ -205,3 +207,19 @@ def test_ambiguous_and_unknown_ids_revert_nothing(repo: Builder) -> None:
     repo.commit({"a.py": "x = 2\n"})
     repo.commit({"a.py": "x = 3\n"}, "Set the value to three\n\nThis reverts commit deadbeefdeadbeef.")
     assert read_history(open_repository(repo.path)).reverted == {}
+
+
+def test_request_reverted_by_many_messages_is_looked_through_once() -> None:
+    class Counting(_Reverts):
+        found = 0
+
+        def targets(self, reverter: str, message: str, known: Container[str]) -> Iterator[str]:
+            for one in super().targets(reverter, message, known):
+                self.found += 1
+                yield one
+
+    order = [f"{number:040x}" for number in range(200)]
+    finder = Counting(order, {}, {"pr:1": list(order)})
+    result = _reverted(finder, dict.fromkeys(order[1::2], "Reverts #1"))
+    assert result == dict.fromkeys(order[:-1], order[-1])
+    assert finder.found < len(order)
