@@ -16,7 +16,7 @@ from typing import Any
 
 from labelers.commits.criteria import Criterion, pattern
 
-VERSION = "terms-1"
+VERSION = "terms-2"
 
 PRIOR = -2.0
 SUBJECT_STRONG, SUBJECT_WEAK = 2.6, 1.0
@@ -29,7 +29,10 @@ TESTS = -3.0
 MOST = 3
 """At most this many terms of one kind are counted, so that a long message cannot outvote its subject."""
 
-_COMMENT = re.compile(r"\s*(#|//|/\*|\*/|\*(\s|$)|<!--|\"\"\"|''')")
+_COMMENT = re.compile(r"\s*(//|/\*|\*/|\*(\s|$)|<!--)")
+_HASH_COMMENT = re.compile(r"\s*(#|\"\"\"|''')")
+_HASHED = frozenset(("Python", "Ruby", "Shell", "Perl", "R", "Julia", "PowerShell", "Elixir", "PHP"))
+"""Languages in which `#` begins a comment; in C it begins a directive, which is code."""
 _FEATURE = re.compile(
     r"^(\[?\w+\]?:\s*)?(add(s|ed)?|implement(s|ed)?|introduce[sd]?|new|support|create[sd]?|feature|feat|initial|first|experiment(al)?)\b",
     re.IGNORECASE,
@@ -94,7 +97,10 @@ def classify(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Scored:
     body = _TRAILER.sub("", edit["message"][len(subject) :])
     removed, added = changed_lines(edit)
     told = [line for line in (*removed, *added) if line.strip()]
-    comments_only = bool(told) and all(_COMMENT.match(line) for line in told)
+    hashed = edit["language"] in _HASHED
+    comments_only = bool(told) and all(
+        _COMMENT.match(line) or (hashed and _HASH_COMMENT.match(line)) for line in told
+    )
     feature = bool(_FEATURE.match(subject)) and edit["lines_added"] > 2 * edit["lines_removed"]
     # Tests, examples and docs are about the code, so their edits do not improve it under a criterion.
     beside = bool(_TESTS.search(edit["path"]))
