@@ -93,6 +93,11 @@ def test_change_of_comments_alone_is_about_readability() -> None:
     assert best("Say what this does in the loop", old="# a\n", new="# better\n") == "RM"
 
 
+def test_change_of_preprocessor_lines_is_a_change_of_code() -> None:
+    lines = {"old": "#include <a.h>\n", "new": "#include <b.h>\n"}
+    assert best("Fix compilation without a.h", **lines, language="C", path="os.c") == "FC"
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
