@@ -41,7 +41,7 @@ _TESTS = re.compile(
     r"(^|/)(tests?|testing|specs?|examples?|benchmarks?|docs?)(/|$)|(^|[/_])test_|[_.-](test|spec)s?\.\w+$|Tests?\.\w+$"
 )
 _AND = re.compile(r"[,;&+]|\band\b|\balso\b|\bplus\b", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*([-*•]|\d+[.)])\s+\S", re.MULTILINE)
+_BULLET = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,3}[.)])[^\S\n]+\S", re.MULTILINE)
 _TRAILER = re.compile(r"^[A-Z][\w-]+(-by|-on|-id|-Id)?: .*$", re.MULTILINE)
 
 
