@@ -98,6 +98,12 @@ def test_change_of_preprocessor_lines_is_a_change_of_code() -> None:
     assert best("Fix compilation without a.h", **lines, language="C", path="os.c") == "FC"
 
 
+def test_blank_lines_do_not_make_a_message_slow() -> None:
+    message = "Fix it\n" + "\n" * 60_000 + "x"
+    scored = classifier.classify(edit(message=message), BUILT_IN)
+    assert scored.scores == classifier.classify(edit(message="Fix it\n\nx"), BUILT_IN).scores
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
