@@ -62,7 +62,14 @@ def _hits(terms: Sequence[str], text: str) -> list[str]:
     found = pattern(terms)
     if found is None:
         return []
-    return list(dict.fromkeys(match.group().lower() for match in found.finditer(text)))
+    words = dict.fromkeys(match.group().lower() for match in found.finditer(text))
+    stems: list[str] = []
+    for word in sorted(words):
+        # What a word begins with sorts just before it: "caches" says no more than "cache" beside it.
+        if not (stems and word.startswith(stems[-1])):
+            stems.append(word)
+    kept = set(stems)
+    return [word for word in words if word in kept]
 
 
 def changed_lines(edit: Mapping[str, Any]) -> tuple[list[str], list[str]]:
