@@ -104,6 +104,12 @@ def test_blank_lines_do_not_make_a_message_slow() -> None:
     assert scored.scores == classifier.classify(edit(message="Fix it\n\nx"), BUILT_IN).scores
 
 
+def test_inflections_of_a_term_are_one_piece_of_evidence() -> None:
+    once = classifier.classify(edit(message="Move stream entries"), BUILT_IN)
+    twice = classifier.classify(edit(message="Move streams: stream entries"), BUILT_IN)
+    assert once.scores["ME"] == twice.scores["ME"]
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
