@@ -110,6 +110,13 @@ def test_inflections_of_a_term_are_one_piece_of_evidence() -> None:
     assert once.scores["ME"] == twice.scores["ME"]
 
 
+@pytest.mark.parametrize("code", ["libc++17", "Map<Enum, Obj>", "render(view, cache, id)", "`a & b`"])
+def test_code_in_a_subject_lists_no_purposes(code: str) -> None:
+    plain = classifier.classify(edit(message="Fix crash with it"), BUILT_IN)
+    coded = classifier.classify(edit(message=f"Fix crash with {code}"), BUILT_IN)
+    assert coded.single_intent == plain.single_intent
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
