@@ -38,7 +38,7 @@ _FEATURE = re.compile(
     re.IGNORECASE,
 )
 _TESTS = re.compile(
-    r"(^|/)(tests?|testing|specs?|examples?|benchmarks?|docs?)(/|$)|(^|[/_])test_|[_.-](test|spec)s?\.\w+$|Tests?\.\w+$"
+    r"(^|/)(tests?|testing|test_?suite|specs?|examples?|benchmarks?|docs?)(/|$)|(^|[/_])test_|[_.-](test|spec)s?\.\w+$|Tests?\.\w+$"
 )
 _AND = re.compile(r"[,;](?=\s)|(?<=\s)[&+](?=\s)|\b(?:and|also|plus)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)|<[^<>]*>|`[^`]*`")
