@@ -117,6 +117,10 @@ def test_code_in_a_subject_lists_no_purposes(code: str) -> None:
     assert coded.single_intent == plain.single_intent
 
 
+def test_edit_of_a_test_suite_improves_no_criterion() -> None:
+    assert best("Fix crash in setup", path="flask/testsuite/__init__.py") is None
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
