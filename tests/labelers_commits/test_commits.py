@@ -121,6 +121,21 @@ def test_edit_of_a_test_suite_improves_no_criterion() -> None:
     assert best("Fix crash in setup", path="flask/testsuite/__init__.py") is None
 
 
+@pytest.mark.parametrize(
+    ("message", "criterion"),
+    [
+        ("Handle edge cases of empty lists", "FC"),
+        ("Correctly check the shutdown state", "FC"),
+        ("Fix memory leak when sending a command", "ME"),
+        ("Optimize memory usage of the reply list", "ME"),
+        ("Print the benchmark's name", None),
+        ("Store the hash limit in the hash table", None),
+    ],
+)
+def test_terms_of_one_criterion_do_not_give_another(message: str, criterion: str | None) -> None:
+    assert best(message) == criterion
+
+
 def test_several_listed_purposes_lower_single_intent() -> None:
     one = classifier.classify(edit(message="Fix crash in the parser"), BUILT_IN)
     many = classifier.classify(edit(message="Fix crash, rename helpers, and speed up the parser"), BUILT_IN)
