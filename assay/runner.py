@@ -26,17 +26,15 @@ from assay.recipe import Recipe
 from assay.stages import Stage
 from assay.worker import run_unit, start
 from schemas import shards
-from schemas.errors import AssayError, EnvironmentFault
+from schemas.errors import AssayError, EnvironmentFault, environment_fault
 from schemas.rundir import RunDir
 from schemas.stage import Unit
 
 if TYPE_CHECKING:
     from schemas.steps import UnitStep
 
-if TYPE_CHECKING:
-    pass
 ATTEMPTS = 2
-"""How often a unit is given to a worker before it counts as failed."""
+"""How often a unit is given to a worker before it counts as failed, and how often a worker is started."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +58,7 @@ class StageResult:
             text += f", {sum(self.drops.values()):,} dropped ("
             text += ", ".join(f"{reason} {count:,}" for reason, count in worst[:3])
             text += ", ...)" if len(worst) > 3 else ")"
-        text += f"; {self.units} units"
+        text += f"; {self.units} unit{'' if self.units == 1 else 's'}"
         if self.skipped:
             text += f", {self.skipped} already done"
         if self.failed:
@@ -94,21 +92,40 @@ class Runner:
             slot.executor.shutdown(wait=kind is None, cancel_futures=True)
 
     def _new_slot(self) -> _Slot:
+        """A worker that is up.
+
+        Raises:
+            EnvironmentFault: none can be started.
+        """
         context = multiprocessing.get_context("forkserver")
         # One thread a worker: the number of workers is how the user says how many cores to use.
         limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         os.environ.update(dict.fromkeys(limits, "1"))
         try:
             context.set_forkserver_preload(["assay.worker"])
-            slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
-            slot.pid = slot.executor.submit(os.getpid).result()
+            for _ in range(ATTEMPTS):
+                slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
+                try:
+                    slot.pid = slot.executor.submit(os.getpid).result()
+                except (BrokenProcessPool, ConnectionError, EOFError):
+                    # It, or the server that forks workers, died meanwhile; another try starts both.
+                    slot.executor.shutdown(wait=False)
+                else:
+                    return slot
+            raise EnvironmentFault(
+                "workers die while they start; free some memory or give fewer --workers, "
+                "and run the same command again"
+            )
+        except OSError as error:
+            raise environment_fault(error) or EnvironmentFault(
+                f"no worker can be started ({error.strerror or error}); give fewer --workers"
+            ) from None
         finally:
             for name, value in limits.items():
                 if value is None:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
-        return slot
 
     def _replaced(self, slot: _Slot) -> _Slot:
         """A fresh worker in place of one that died."""
@@ -166,8 +183,9 @@ class Runner:
                     future = slot.executor.submit(run_unit, stage.name, stage.outputs, step, run.root, unit)
                 except BrokenProcessPool:
                     # Killed while it had nothing to do: no unit's fault.
-                    slot = self._replaced(slot)
-                    future = slot.executor.submit(run_unit, stage.name, stage.outputs, step, run.root, unit)
+                    todo.appendleft((unit, attempt))
+                    idle.append(self._replaced(slot))
+                    continue
                 busy[future] = (slot, unit, attempt)
             done, _ = wait(busy, timeout=0.2, return_when=FIRST_COMPLETED)
             view.tick()
