@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing.forkserver
 import os
 import signal
 import subprocess
@@ -175,6 +176,64 @@ def test_worker_killed_while_idle_costs_nothing(tmp_path: Path) -> None:
     assert result.failed == ()
     assert view.lines == []
     assert len(run.parts("labels")) == 6
+
+
+def test_worker_killed_while_idle_and_not_noticed_yet_costs_nothing(tmp_path: Path) -> None:
+    run, view = RunDir.open(tmp_path / "run", create=True), Heard()
+    with Runner(1) as runner:
+        runner.run(stage(tmp_path), run, Recipe(), units({})[:2], view)
+        pid = runner.slots[0].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        result = runner.run(stage(tmp_path), run, Recipe(), units({}), view)
+    assert result.failed == ()
+    assert len(run.parts("labels")) == 6
+
+
+def test_killed_fork_server_is_started_again(tmp_path: Path) -> None:
+    run, view = RunDir.open(tmp_path / "run", create=True), Heard()
+    with Runner(2) as runner:
+        runner.run(stage(tmp_path), run, Recipe(), units({})[:2], view)
+        server = multiprocessing.forkserver._forkserver._forkserver_pid
+        assert server is not None
+        os.kill(server, signal.SIGKILL)
+        result = runner.run(stage(tmp_path), run, Recipe(), units({}), view)
+    assert result.failed == ()
+    assert len(run.parts("labels")) == 6
+
+
+def test_workers_that_die_while_they_start_stop_the_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.runner.start", os.abort)
+    with pytest.raises(EnvironmentFault, match="workers die while they start"):
+        work(tmp_path, "run")
+
+
+def test_machine_without_room_for_a_process_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", full)
+    with pytest.raises(EnvironmentFault, match=r"no worker can be started .*fewer --workers"):
+        work(tmp_path, "run")
+
+
+def test_descriptors_do_not_grow_with_stages_and_deaths(tmp_path: Path) -> None:
+    open_files = Path("/proc/self/fd")
+    with Runner(2) as runner:
+        seen = []
+        for n in range(4):
+            run = RunDir.open(tmp_path / f"run{n}", create=True)
+            (tmp_path / "c.died").unlink(missing_ok=True)
+            runner.run(stage(tmp_path), run, Recipe(), units({"c": "die once"}), Heard())
+            seen.append(len(list(open_files.iterdir())))
+    assert seen[-1] <= seen[1] + 2
+
+
+@pytest.mark.parametrize(("count", "says"), [(1, "; 1 unit;"), (2, "; 2 units;")])
+def test_summary_counts_units_in_english(count: int, says: str) -> None:
+    assert says in StageResult("mine", count, 0, (), 0, 0, {}, 0.0).summary()
 
 
 def test_failed_unit_is_done_by_running_again_and_the_others_are_kept(tmp_path: Path) -> None:
