@@ -118,7 +118,7 @@ def test_code_in_a_subject_lists_no_purposes(code: str) -> None:
 
 
 def test_edit_of_a_test_suite_improves_no_criterion() -> None:
-    assert best("Fix crash in setup", path="flask/testsuite/__init__.py") is None
+    assert best("Fix the setup", path="flask/testsuite/__init__.py") is None
 
 
 @pytest.mark.parametrize(
