@@ -21,6 +21,8 @@ _RESULTS_BYTES = 8 << 20
 _METRICS = 24
 _GROUPS = 40
 _FIRST = ("loss", "bt", "lm", "magnitude", "accuracy", "margin", "lr")
+_BOOKKEEPING = {"step", "steps", "epoch", "seconds", "pairs", "ties"}
+"""Numbers of a line that are no measurement, so they have no curve."""
 
 
 class _Curve:
@@ -69,9 +71,12 @@ def _curves(path: Path, notes: list[str]) -> dict[str, Any] | None:
                     bad += 1
                     continue
                 last_step = step
+                # Development pairs are other pairs: their accuracy has a curve of its own.
+                of = "dev " if row.get("event") == "dev" else ""
                 for key, value in row.items():
-                    if key == "step" or isinstance(value, bool) or not isinstance(value, (int, float)):
+                    if key in _BOOKKEEPING or isinstance(value, bool) or not isinstance(value, (int, float)):
                         continue
+                    key = of + key
                     if key not in curves and len(curves) >= _METRICS:
                         continue
                     curve = curves.setdefault(key, _Curve())
