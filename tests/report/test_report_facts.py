@@ -326,6 +326,21 @@ def test_training_log_cut_short_keeps_the_lines_before(tmp_path: Path) -> None:
     assert any("NaN or infinite in 1" in note for note in model["notes"])
 
 
+def test_accuracy_on_development_pairs_has_its_own_curve(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    log(
+        run,
+        '{"event": "step", "step": 1, "steps": 2, "accuracy": 0.5, "seconds": 1}\n'
+        '{"event": "dev", "step": 1, "accuracy": 0.9, "ties": 0}\n'
+        '{"event": "step", "step": 2, "steps": 2, "accuracy": 0.6, "seconds": 2}\n',
+    )
+    metrics = collect(run)["models"][0]["training"]["metrics"]
+    assert {metric["name"]: metric["points"] for metric in metrics} == {
+        "accuracy": [[1.0, 0.5], [2.0, 0.6]],
+        "dev accuracy": [[1.0, 0.9]],
+    }
+
+
 def test_long_curve_is_thinned_by_averages_and_keeps_its_end(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     log(run, "".join(json.dumps({"step": n, "loss": n % 2}) + "\n" for n in range(1, 10_001)))
