@@ -105,7 +105,8 @@ def pairs(reader: Reader) -> list[dict[str, Any]]:
         lines, cut = diff_lines(row["rejected"], row["chosen"])
         shows.append(
             {
-                **{key: name(row[key]) for key in ("idx", "aspect", "language", "repo", "path", "license")},
+                **{key: name(row[key]) for key in ("idx", "aspect", "language", "repo", "path")},
+                "license": name(row["license"] or ""),
                 "commit": name(row["commit"][:12]),
                 "input": clip(shown(row["input"]), 600),
                 "subject": name(row["evidence"]["subject"], 200),
