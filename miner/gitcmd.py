@@ -6,13 +6,15 @@ repository's config, hooks, attributes, replace refs and grafts have no effect: 
 name a program to run, a server to ask or a commit to show instead of another. The environment is
 built from nothing as well, so the user's own git settings cannot change a result.
 
-Output is cut at NUL bytes and streamed; no token grows past `MAX_TOKEN` bytes.
+Output is cut at NUL bytes and streamed; no token grows past `MAX_TOKEN` bytes, and git's own memory
+past `MAX_MEMORY`: a few small trees that name each other can stand for billions of files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,9 @@ from schemas.errors import AssayError
 
 MAX_TOKEN = 16 << 20
 """Bytes kept of one NUL-ended token; a commit message that is longer is cut here."""
+
+MAX_MEMORY = 2 << 30
+"""Bytes that one git process may allocate; mapped packs are not counted."""
 
 _BLOCK = 1 << 18
 
@@ -105,6 +110,9 @@ def git_tokens(objects: Path, arguments: Sequence[str], lines: Sequence[str] = (
             except FileNotFoundError:
                 raise AssayError("git: not found on PATH; install git 2.30 or newer") from None
             assert process.stdout is not None  # noqa: S101 (PIPE was asked for)
+            # It may be gone already, and only Linux can limit a process that runs.
+            with contextlib.suppress(AttributeError, ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
             try:
                 with process.stdout:
                     yield from _tokens(process.stdout)
