@@ -218,7 +218,7 @@ class FileChange:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """A commit as the raw diff against its first parent shows it; merges come without files.
+    """A commit as the raw diff against its parent shows it; merges and first commits come without files.
 
     `first` is the first changed file and `files` their number; the other files are counted only, so
     that a commit of a million files costs no memory.
@@ -240,7 +240,6 @@ _DIFF = [
     "diff-tree",
     "--stdin",
     "-r",
-    "--root",
     "--always",
     "--raw",
     "--no-renames",
