@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from gitrepos import BASE, Builder, edits, mine
+from gitrepos import BASE, Builder, edits, mine, reason
 
 import miner.edits
+import miner.gitcmd
 
 CHANGED = BASE.replace("1", "2")
 
@@ -180,3 +181,24 @@ def test_commit_of_very_many_files_is_only_counted(repo: Builder) -> None:
     commit = repo.commit({f"d/{number}.py": "x = 1\n" for number in range(3000)})
     dropped = {one.id.rpartition("@")[2]: one.detail for one in mine(repo) if hasattr(one, "reason")}
     assert dropped[commit] == "3000 files"
+
+
+def test_trees_that_stand_for_billions_of_files_cost_only_their_commits(
+    repo: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(miner.gitcmd, "MAX_MEMORY", 256 << 20)
+    before = repo.commit({"a.py": CHANGED})
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    for _ in range(9):
+        entries = "".join(f"040000 tree {tree}\td{number}\n" for number in range(10))
+        tree = repo.git("mktree", stdin=entries.encode())
+    bomb = repo.raw_commit(tree, [repo.head()], b"\nFix the crash of the parser\n")
+    after = repo.raw_commit(
+        repo.git("rev-parse", f"{before}^{{tree}}"), [bomb], b"\nFix the crash of the parser\n"
+    )
+    later = repo.raw_commit(
+        repo.git("rev-parse", f"{before}~1^{{tree}}"), [after], b"\nFix the crash of the parser\n"
+    )
+    found = mine(repo)
+    assert {reason(found, commit) for commit in (bomb, after)} == {"unreadable_commit"}
+    assert {before, later} <= edits(found).keys()
