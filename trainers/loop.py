@@ -9,7 +9,7 @@ Every loss term is divided by a count of the whole optimizer step, so a step doe
 it is cut into forward passes. Equal inputs, seed and threads give bit-equal weights.
 
 Raises `AssayError` when there is nothing to train on, when the loss is no longer finite, when a model
-or tokenizer does not fit, and when the exported model scores otherwise than the trained one.
+or tokenizer does not fit, when the folder cannot be written, and when the exported model scores otherwise than the trained one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
@@ -43,7 +44,7 @@ from trainers.environment import quiet, reproducible
 from trainers.export import check_parity, export
 from trainers.model import RewardModel, build
 from trainers.schedule import learning_rate
-from trainers.tokenizer import load_tokenizer, train_tokenizer
+from trainers.tokenizer import first_line, load_tokenizer, train_tokenizer
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -348,8 +349,19 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
     """A new folder beside `path` that takes its place on success and vanishes on an error.
 
     Raises:
-        AssayError: `path` is something that no training run made.
+        AssayError: `path` is something that no training run made, or it cannot be written.
     """
+    try:
+        with _fresh_folder(path) as fresh:
+            yield fresh
+    except (OSError, SafetensorError) as error:
+        # safetensors has an error of its own for a full disk.
+        why = getattr(error, "strerror", None) or first_line(error)
+        raise AssayError(f"{path}: the model cannot be written ({why}); free the place or its rights") from None
+
+
+@contextlib.contextmanager
+def _fresh_folder(path: Path) -> Iterator[Path]:
     if path.exists() and not (path / "run.json").is_file():
         raise AssayError(f"{path}: exists and is not a trained model; give another output folder")
     path.parent.mkdir(parents=True, exist_ok=True)
