@@ -186,7 +186,7 @@ def test_commit_of_very_many_files_is_only_counted(repo: Builder) -> None:
 def test_trees_that_stand_for_billions_of_files_cost_only_their_commits(
     repo: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(miner.gitcmd, "MAX_MEMORY", 256 << 20)
+    monkeypatch.setattr(miner.gitcmd, "MAX_MEMORY", 48 << 20)
     before = repo.commit({"a.py": CHANGED})
     tree = repo.git("rev-parse", "HEAD^{tree}")
     for _ in range(9):
