@@ -354,6 +354,9 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
     try:
         with _fresh_folder(path) as fresh:
             yield fresh
+    except BrokenPipeError:
+        # It is of whoever watches the progress.
+        raise
     except (OSError, SafetensorError) as error:
         # safetensors has an error of its own for a full disk.
         why = getattr(error, "strerror", None) or first_line(error)
