@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from train_helpers import TINY, made_pairs, pair_row, shard
 
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
-from trainers.loop import TrainResult, train
+from trainers.loop import TrainResult, _replacing_folder, train
 
 FAST = TrainConfig.from_mapping({**TINY, "max_steps": 2})
 
@@ -150,6 +151,23 @@ def stop(line):
 config = TrainConfig(vocab_size=512, max_length=64, max_steps=3, threads=1)
 train(config, [Path(sys.argv[1])], Path(sys.argv[2]), progress=stop)
 """
+
+
+def test_a_folder_that_cannot_be_made_gives_one_line(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file")
+    with pytest.raises(AssayError, match="models/rm: the model cannot be written"):
+        train(TrainConfig.from_mapping(TINY), [], tmp_path / "models" / "rm")
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("I/O error: full")])
+def test_a_full_disk_gives_one_line_and_leaves_nothing(tmp_path: Path, error: Exception) -> None:
+    with (
+        pytest.raises(AssayError, match="rm: the model cannot be written"),
+        _replacing_folder(tmp_path / "rm") as folder,
+    ):
+        (folder / "model.safetensors").write_text("half")
+        raise error
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_run_leaves_no_model_and_the_next_one_cleans_up(tmp_path: Path) -> None:
