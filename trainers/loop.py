@@ -370,7 +370,12 @@ def _fresh_folder(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*.partial"):
         # What a killed process left; a live one's stays.
-        if not _alive(left.name.split(".")[-2]):
+        if _alive(left.name.split(".")[-2]):
+            continue
+        if ".old." in left.name and not path.exists():
+            # Killed between the two renames: the older model is whole and takes its place again.
+            left.rename(path)
+        else:
             shutil.rmtree(left, ignore_errors=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -381,7 +386,12 @@ def _fresh_folder(path: Path) -> Iterator[Path]:
         old = path.with_name(f".{path.name}.old.{os.getpid()}.partial")
         if path.exists():
             path.rename(old)
-        fresh.rename(path)
+        try:
+            fresh.rename(path)
+        except BaseException:
+            if old.exists():
+                old.rename(path)
+            raise
         shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
