@@ -180,6 +180,17 @@ def test_a_killed_run_leaves_no_model_and_the_next_one_cleans_up(tmp_path: Path)
     assert [entry.name for entry in models.iterdir()] == ["rm"]
 
 
+def test_an_older_model_set_aside_by_a_killed_run_comes_back(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    aside = tmp_path / f".rm.old.{gone.stdout.strip()}.partial"
+    aside.mkdir()
+    (aside / "run.json").write_text("{}")
+    with pytest.raises(AssayError):
+        train(FAST, [shard(tmp_path / "a.parquet", [])], tmp_path / "rm")
+    assert (tmp_path / "rm" / "run.json").read_text() == "{}"
+    assert not aside.exists()
+
+
 def test_a_running_neighbours_folder_is_left_alone(tmp_path: Path) -> None:
     neighbour = tmp_path / f".rm.{os.getppid()}.partial"
     neighbour.mkdir()
