@@ -33,7 +33,8 @@ class Scorer:
     Attributes:
         name: the model's folder name, or its Hub id.
         tokenizer: its tokenizer.
-        cutting: how conversations are made to fit: as in its training, else as by default.
+        cutting: how conversations are made to fit: as in its training, else as by default, and never longer
+            than it has positions.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -62,7 +63,11 @@ class Scorer:
         config.get_text_config().pad_token_id = self._pad_id
         settings = _settings(folder)
         self._threads = settings.threads
+        positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+        self._positions = positions if isinstance(positions, int) and positions > 0 else None
         self.cutting = Cutting.of(settings)
+        if self._positions is not None and self._positions < self.cutting.max_length:
+            self.cutting = self._cut_at(self._positions)
 
     def score_ids(
         self, sequences: Sequence[Ids], batch_size: int, progress: Callable[[int], None] | None = None
@@ -94,9 +99,20 @@ class Scorer:
         return scores
 
     def cut_to(self, max_length: int) -> Cutting:
-        """The model's rule for another length; 0 keeps its own."""
+        """The model's rule for another length; 0 keeps its own.
+
+        Raises:
+            AssayError: the model has fewer positions.
+        """
         if max_length in (0, self.cutting.max_length):
             return self.cutting
+        if self._positions is not None and max_length > self._positions:
+            raise AssayError(
+                f"{self.name}: reads at most {self._positions} tokens, but max_length is {max_length}"
+            )
+        return self._cut_at(max_length)
+
+    def _cut_at(self, max_length: int) -> Cutting:
         return dataclasses.replace(self.cutting, max_length=max_length, min_completion=max_length // 2)
 
     def score(
