@@ -146,14 +146,14 @@ def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardMode
     have, need = embedding.num_embeddings, len(tokenizer)
     if have < need:
         raise AssayError(f"{config.model}: its tokenizer has {need} tokens, but its embedding only {have}")
+    if config.lm_weight and model.head is None:
+        raise AssayError(f"{config.model}: has no vocabulary head; set train.lm_weight to 0")
     positions = getattr(model.trunk.config.get_text_config(), "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < config.max_length:
         raise AssayError(
             f"{config.model}: reads at most {positions} tokens, but train.max_length is {config.max_length}; "
             f"set it to {positions} or less"
         )
-    if config.lm_weight and model.head is None:
-        raise AssayError(f"{config.model}: has no vocabulary head; set train.lm_weight to 0")
     model.trunk.config.pad_token_id = tokenizer.pad_token_id
     return model
 
