@@ -23,6 +23,18 @@ _CRITERIA = (
 _COLUMNS, _ROWS, _HEADING = 10, 24, 40
 _MONTHLY = 60  # a longer history is drawn by year
 
+_METRICS = {
+    "bt": "Bradley-Terry loss",
+    "lm": "language-model loss, nats a token",
+    "magnitude": "squared sum of a pair's rewards",
+    "accuracy": "share of the step's pairs in the right order",
+    "margin": "chosen reward minus rejected",
+    "lr": "learning rate",
+    "grad_norm": "norm of the gradient before clipping",
+    "tokens": "tokens read since the start",
+}
+"""What the trainer's own names mean; another log's names stand alone."""
+
 _HEADLINES = (
     ("edits", "edits", None),
     ("pairs", "preference pairs", None),
@@ -204,11 +216,17 @@ def _nothing(facts: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _model_view(charts: svg.Charts, model: dict[str, Any]) -> dict[str, Any]:
-    view: dict[str, Any] = {**model, "curves": [], "whiskers": None, "groups": []}
-    for metric in (model["training"] or {}).get("metrics", []):
-        if metric["points"]:
+    view: dict[str, Any] = {**model, "curves": [], "once": [], "whiskers": None, "groups": []}
+    metrics = (model["training"] or {}).get("metrics", [])
+    curved = any(len(metric["points"]) > 1 for metric in metrics)
+    for metric in metrics:
+        if curved and len(metric["points"]) == 1:
+            # One dot is no curve: it is said in words beside the others.
+            view["once"].append(metric)
+        elif metric["points"]:
             chart = charts.curve(f"{metric['name']} over training steps", metric["points"])
-            view["curves"].append({**metric, "chart": chart})
+            meaning = _METRICS.get(metric["name"], "")
+            view["curves"].append({**metric, "chart": chart, "meaning": meaning})
     if evaluation := model["evaluation"]:
         overall = {"name": "overall", "strong": True, **evaluation["overall"]}
         baselines = [{**row, "hollow": True} for row in evaluation["baselines"]]
