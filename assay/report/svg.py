@@ -170,7 +170,7 @@ class Charts:
 
     def whiskers(self, title: str, rows: Sequence[dict[str, Any]]) -> Markup:
         """Accuracies as dots with their 95 % intervals; `hollow` rows (baselines) are drawn open."""
-        step, left, right = 22.0, 142.0, 48.0
+        step, left, right = 22.0, 142.0, 54.0
         ends = [value for row in rows for value in (row["accuracy"], *(row["ci95"] or ()))]
         low = min(0.5, math.floor(min(ends, default=0.5) * 10) / 10)
         floor = _TOP + step * len(rows) + 4
