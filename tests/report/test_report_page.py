@@ -248,6 +248,29 @@ def test_odd_curves_are_drawn(tmp_path: Path, values: list[float | None]) -> Non
     assert not re.search(r'(?:points|[xy]\d?|width|height)="[^"]*(?:nan|inf)', html)
 
 
+def test_a_metric_measured_once_is_said_in_words(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    folder = run.root / "models" / "m"
+    folder.mkdir(parents=True)
+    (folder / "train.jsonl").write_text(
+        '{"step": 1, "lm": 3}\n{"step": 2, "lm": 2}\n{"event": "dev", "step": 2, "auc": 0.625}\n'
+    )
+    html = render(collect(run))
+    assert "lm over training steps" in html
+    assert "auc over training steps" not in html
+    assert "Measured once: dev auc 0.625." in check(html).text
+    assert "language-model loss" in check(html).text
+
+
+def test_a_repository_in_both_splits_is_said_without_contradiction(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    finish(run, "build", {TRAIN: [pair(0, license=None)], TEST: [pair(1, split="test", license=None)]})
+    text = check(render(collect(run))).text
+    assert "1 repository is in both splits" in text
+    assert "is in one split only" not in text
+    assert "None" not in text
+
+
 def test_every_chart_has_a_title_and_a_description(tmp_path: Path) -> None:
     html = render(collect(full_run(tmp_path / "run")))
     charts = re.findall(r'<svg class="chart".*?</svg>', html, re.DOTALL)
