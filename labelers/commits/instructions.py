@@ -7,7 +7,7 @@ import, a docstring that both have. It can therefore not hint at the change, nor
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelers import prompts
@@ -64,12 +64,18 @@ def _docstring(code: str) -> str:
     return match.group(2).strip().partition("\n")[0].strip() if match else ""
 
 
+def _shared(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """What both lists hold, ordered by the sum of its places: in either version's own order an edit that
+    only moves or sorts things would show which version the request was made from."""
+    at_old, at_new = ({one: at for at, one in enumerate(names)} for names in (old, new))
+    return sorted(at_old.keys() & at_new.keys(), key=lambda one: (at_old[one] + at_new[one], one))
+
+
 def instruction(edit: Mapping[str, Any], seed: int) -> str:
     """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit)."""
     old, new, language = edit["old_contents"], edit["new_contents"], edit["language"]
-    in_new, imported_new = set(defined_names(new, language)), set(imported_modules(new))
-    names = [name for name in defined_names(old, language) if name in in_new][:MOST_NAMES]
-    modules = [name for name in imported_modules(old) if name in imported_new][:MOST_MODULES]
+    names = _shared(defined_names(old, language), defined_names(new, language))[:MOST_NAMES]
+    modules = _shared(imported_modules(old), imported_modules(new))[:MOST_MODULES]
     summary = ""
     if language == "Python" and (summary := _docstring(old)) != _docstring(new):
         summary = ""
