@@ -214,6 +214,15 @@ def test_instruction_is_the_same_for_both_directions_of_the_edit() -> None:
         assert instruction(forth, seed) == instruction(back, seed)
 
 
+def test_instruction_of_a_reordering_favours_neither_order() -> None:
+    old = "import sys\nimport os\nimport abc\ndef b():\n    pass\ndef a():\n    pass\n"
+    new = "import abc\nimport os\nimport sys\ndef a():\n    pass\ndef b():\n    pass\n"
+    forth = edit(old, new)
+    back = {**forth, "old_contents": new, "new_contents": old}
+    for seed in range(40):
+        assert instruction(forth, seed) == instruction(back, seed)
+
+
 @pytest.mark.parametrize(
     ("code", "quoted"),
     [
