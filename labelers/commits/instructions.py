@@ -19,13 +19,14 @@ MOST_MODULES = 4
 
 _DEFINED = re.compile(
     r"^[^\S\n]{0,4}(?:(?:export|default|pub|public|private|protected|internal|static|final|abstract|sealed|async|partial)\s+){0,5}"
-    r"(?:def|class|function|func|fn|struct|interface|enum|trait|module|namespace|type)\s+(?:self\.)?"
+    r"(?:def|enum[^\S\n]+(?:class|struct)|class|function|func|fn|struct|interface|enum|trait|module|namespace|type)\s+(?:self\.)?"
     r"([A-Za-z_$][\w$]*)",
     re.MULTILINE,
 )
 _C_FUNCTION = re.compile(
     r"^[A-Za-z_][\w \t*&:<>,]{0,80}?[ \t*&]([A-Za-z_]\w*)\([^;{}]{0,400}\)\s*\{", re.MULTILINE
 )
+_BODY = re.compile(r"\s{0,80}(?:final\b|[{:<])")
 _IMPORTED = re.compile(
     r"""^[^\S\n]*(?:from[^\S\n]+([\w.]+)[^\S\n]+import\b|import[^\S\n]+(?:static[^\S\n]+)?([\w.]+)|using[^\S\n]+([\w.]+);"""
     r"""|\#[^\S\n]*include[^\S\n]*[<"]([\w./+-]+)[>"]|use[^\S\n]+([\w:\\]+)|require(?:_relative)?[^\S\n]+["']([\w./-]+)["'])"""
@@ -42,7 +43,12 @@ _TOP = 20_000
 def defined_names(code: str, language: str) -> list[str]:
     """Names that a file defines, in order of first appearance."""
     text = code[:_SCANNED]
-    found = [(match.start(), match.group(1)) for match in _DEFINED.finditer(text)]
+    # In C `struct stat sb;` declares a variable of a type that is defined elsewhere.
+    found = [
+        (match.start(), match.group(1))
+        for match in _DEFINED.finditer(text)
+        if language not in ("C", "C++") or _BODY.match(text, match.end())
+    ]
     if language in ("C", "C++", "Java", "C#"):
         found += [(match.start(), match.group(1)) for match in _C_FUNCTION.finditer(text)]
     keywords = {"if", "for", "while", "switch", "return", "else", "catch", "sizeof"}
