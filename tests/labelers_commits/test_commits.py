@@ -255,6 +255,8 @@ def test_hostile_contents_and_paths_make_a_storable_instruction(code: str, path:
     ("language", "code", "names"),
     [
         ("C", "static int add(int a, int b)\n{\n  if (a) { return b; }\n}\n", ["add"]),
+        ("C", "struct box {\n  int n;\n};\n    struct stat sb;\nstruct box *make;\n", ["box"]),
+        ("C++", "enum class color : int {};\nclass node;\ntemplate<>\nstruct hash<int> {};\n", ["color", "hash"]),
         ("Java", "public final class Box {\n  private int n;\n}\n", ["Box"]),
         ("Go", "func Add(a int) int {\n}\ntype Box struct {}\n", ["Add", "Box"]),
         ("Ruby", "module A\n  class B\n    def self.c\n", ["A", "B", "c"]),
