@@ -58,7 +58,8 @@ def defined_names(code: str, language: str) -> list[str]:
 def imported_modules(code: str) -> list[str]:
     """Modules or headers that a file imports, in order of first appearance."""
     found = (next(group for group in match.groups() if group) for match in _IMPORTED.finditer(code[:_TOP]))
-    return list(dict.fromkeys(found))
+    # `from . import x` names no module that a reader could look up.
+    return [one for one in dict.fromkeys(found) if one.strip("./")]
 
 
 def _docstring(code: str) -> str:
