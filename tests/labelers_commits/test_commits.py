@@ -276,6 +276,10 @@ def test_imported_modules_of_other_languages() -> None:
     assert imported_modules(code) == ["stdio.h", "java.util.List", "System.Text", "fs", "a", "./b"]
 
 
+def test_the_package_itself_is_no_module_to_name() -> None:
+    assert imported_modules("from . import api\nfrom .models import X\n") == [".models"]
+
+
 def test_names_are_found_in_time_in_a_file_made_to_be_slow() -> None:
     hostile = "a " * 50_000 + "(" * 50_000
     assert defined_names(hostile, "C") == []
