@@ -58,11 +58,26 @@ def _read(text: str, where: str) -> tuple[Criterion, ...]:
         missing = {"code", "name", "question", "points"} - set(table)
         if missing:
             raise AssayError(f"{place}: lacks {sorted(missing)[0]!r}")
-        found.append(from_mapping(Criterion, table, place))
+        found.append(_checked(from_mapping(Criterion, table, place), place))
     codes = [criterion.code for criterion in found]
     if doubled := {code for code in codes if codes.count(code) > 1}:
         raise AssayError(f"{where}: code {sorted(doubled)[0]!r} stands twice")
+    names = [criterion.name for criterion in found]
+    if doubled := {name for name in names if names.count(name) > 1}:
+        raise AssayError(f"{where}: name {sorted(doubled)[0]!r} stands twice; it tells pairs apart")
     return tuple(found)
+
+
+def _checked(criterion: Criterion, place: str) -> Criterion:
+    for key in ("code", "name", "question", "points"):
+        value = getattr(criterion, key)
+        if not value or not all(part.strip() for part in ([value] if isinstance(value, str) else value)):
+            raise AssayError(f"{place}: {key!r} is empty")
+    for key in ("strong", "weak", "added", "removed", "against"):
+        for term in getattr(criterion, key):
+            if not term.removesuffix("*").strip():
+                raise AssayError(f"{place}: {term!r} in {key!r} would match any text")
+    return criterion
 
 
 @functools.lru_cache(maxsize=8)
