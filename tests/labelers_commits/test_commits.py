@@ -180,6 +180,10 @@ def test_criterion_of_a_users_own_works_like_a_built_in_one(tmp_path: Path) -> N
             "did you mean 'strong'",
         ),
         ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=['p']\n" * 2, "stands twice"),
+        ("".join(f"[[criterion]]\ncode='{c}'\nname='a'\nquestion='q'\npoints=['p']\n" for c in "AB"), "name 'a'"),
+        ("[[criterion]]\ncode='A'\nname=' '\nquestion='q'\npoints=['p']\n", "'name' is empty"),
+        ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=[]\n", "'points' is empty"),
+        ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=['p']\nweak=['*']\n", "match any text"),
     ],
 )
 def test_malformed_criteria_file_names_the_place(text: str, says: str, tmp_path: Path) -> None:
