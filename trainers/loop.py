@@ -9,7 +9,8 @@ Every loss term is divided by a count of the whole optimizer step, so a step doe
 it is cut into forward passes. Equal inputs, seed and threads give bit-equal weights.
 
 Raises `AssayError` when there is nothing to train on, when the loss is no longer finite, when a model
-or tokenizer does not fit, when the folder cannot be written, and when the exported model scores otherwise than the trained one.
+or tokenizer does not fit, when the folder cannot be written, and when the exported model scores
+otherwise than the trained one.
 """
 
 from __future__ import annotations
@@ -360,7 +361,9 @@ def _replacing_folder(path: Path) -> Iterator[Path]:
     except (OSError, SafetensorError) as error:
         # safetensors has an error of its own for a full disk.
         why = getattr(error, "strerror", None) or first_line(error)
-        raise AssayError(f"{path}: the model cannot be written ({why}); free the place or its rights") from None
+        raise AssayError(
+            f"{path}: the model cannot be written ({why}); free the place or its rights"
+        ) from None
 
 
 @contextlib.contextmanager
