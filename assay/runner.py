@@ -89,7 +89,8 @@ class Runner:
             # After an interrupt nobody waits for a unit that runs: its shard is written whole or not at all.
             if kind is not None and slot.pid is not None:
                 _kill(slot.pid)
-            slot.executor.shutdown(wait=kind is None, cancel_futures=True)
+        for slot in self.slots:
+            slot.executor.shutdown(cancel_futures=True)
 
     def _new_slot(self) -> _Slot:
         """A worker that is up.
