@@ -30,17 +30,19 @@ from schemas.ids import task_key
 from schemas.rundir import RunDir
 from schemas.stage import all_outputs
 
+SOURCE_OF = {"mine": "repos", "problems": "problems", "trajectories": "trajectories"}
+"""Stage -> the entry of the recipe's `[sources]` that it reads."""
 
-def _resolved(
-    flags: Flags, saved: Path, sources: Mapping[str, Sequence[Path]], start: Recipe | None
-) -> Recipe:
-    """The recipe: a file's, else the run's own, else `start`; then sources and flags."""
+
+def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
+    """The recipe that a command starts from: a file's, else the run's own, else `start`."""
     if flags.recipe is not None:
-        recipe = Recipe.load(flags.recipe)
-    elif saved.exists():
-        recipe = Recipe.load(saved)
-    else:
-        recipe = start or Recipe()
+        return Recipe.load(flags.recipe)
+    return Recipe.load(saved) if saved.exists() else start or Recipe()
+
+
+def _resolved(recipe: Recipe, flags: Flags, sources: Mapping[str, Sequence[Path]]) -> Recipe:
+    """A recipe with the command line's sources and flags."""
     given = dataclasses.asdict(recipe.sources)
     for name, paths in sources.items():
         # A run may gather several sources, one command after the other.
@@ -69,25 +71,50 @@ class Session:
         self.view: Observer = observer(flags.as_json)
         self.results: list[dict[str, Any]] = []
         self.failed = False
+        self.root = root
+        self.runner = Runner(flags.workers)
+        self._create, self._sources, self._start = create, sources or {}, start
         self._stack = ExitStack()
         self._dry = flags.dry_run
-        if self._dry and create and not (root / "run.json").exists():
+
+    def __enter__(self) -> Session:
+        with ExitStack() as opened:
+            self._open(opened)
+            self._stack = opened.pop_all()
+        return self
+
+    def _open(self, opened: ExitStack) -> None:
+        root = self.root
+        if self._dry and self._create and not (root / "run.json").exists():
             # A dry run leaves no trace, so a run that is not there yet is planned in a throw-away one.
             import tempfile
 
-            root = (
-                Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-dry-run-"))) / "run"
-            )
-        self.run = RunDir.open(root, create=create)
-        self.recipe = _resolved(flags, self.run.root / "recipe.toml", sources or {}, start)
-        self.runner = Runner(flags.workers)
-
-    def __enter__(self) -> Session:
+            root = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="assay-dry-run-"))) / "run"
+        self.run = RunDir.open(root, create=self._create)
         if not self._dry:
-            self._stack.enter_context(self.run.lock())
-            shards.write_text(self.run.root / "recipe.toml", self.recipe.to_toml())
-            self._stack.enter_context(self.runner)
-        return self
+            # Taken before the recipe is read: of two commands at once neither may lose what the other set.
+            opened.enter_context(self.run.lock())
+        base = _base(self.flags, self.run.root / "recipe.toml", self._start)
+        self._sources_saved = base.sources
+        self.recipe = _resolved(base, self.flags, self._sources)
+        if not self._dry:
+            opened.callback(self._sweep)
+            opened.enter_context(self.runner)
+
+    def _sweep(self) -> None:
+        """Remove what workers that were stopped had half written: a full disk needs the room now."""
+        for left in self.run.root.rglob(".*.tmp"):
+            left.unlink(missing_ok=True)
+
+    def _save(self, stage: str) -> None:
+        """Keep the recipe that a stage was planned with; a source that cannot be read must not stay in it."""
+        if (source := SOURCE_OF.get(stage)) is not None:
+            kept = {source: getattr(self.recipe.sources, source)}
+            self._sources_saved = dataclasses.replace(self._sources_saved, **kept)
+        text = dataclasses.replace(self.recipe, sources=self._sources_saved).to_toml()
+        saved = self.run.root / "recipe.toml"
+        if not saved.exists() or saved.read_text("utf-8") != text:
+            shards.write_text(saved, text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -95,7 +122,7 @@ class Session:
         self._stack.__exit__(kind, error, trace)
         if kind is None:
             if self.flags.as_json:
-                print(json.dumps({"run_dir": str(self.run.root), "stages": self.results}, sort_keys=True))
+                print(json.dumps({"run_dir": str(self.root), "stages": self.results}, sort_keys=True))
             if self.failed:
                 raise typer.Exit(1)
 
@@ -127,9 +154,10 @@ class Session:
         if self._dry:
             self._plan(name)
             return None
+        planned = units(stage, self.run, self.recipe, self.flags.limit)
+        self._save(name)
         if self.flags.clean:
             self.run.retire(name, stage.outputs, ())
-        planned = units(stage, self.run, self.recipe, self.flags.limit)
         return self.runner.run(stage, self.run, self.recipe, planned, self.view)
 
     def _plan(self, name: str) -> None:
@@ -137,8 +165,9 @@ class Session:
         try:
             planned = units(stage, self.run, self.recipe, self.flags.limit)
         except RunDirError as error:
-            self.results.append({"stage": name, "planned": None, "why": str(error)})
-            self.tell(f"{name}: cannot be planned yet ({error})")
+            why = str(error).replace(str(self.run.root), str(self.root))
+            self.results.append({"stage": name, "planned": None, "why": why})
+            self.tell(f"{name}: cannot be planned yet ({why})")
             return
         done = [] if self.flags.clean else [u for u in planned if self.run.is_done(name, stage.outputs, u)]
         rows = sum(unit.rows for unit in planned) - sum(unit.rows for unit in done)
@@ -152,8 +181,9 @@ class Session:
             "model_cost_usd": 0.0,
         }
         self.results.append(facts)
+        s = "" if len(planned) == 1 else "s"
         self.tell(
-            f"{name}: {len(planned)} units, {len(done)} done; {rows:,} {stage.considers} to consider; "
+            f"{name}: {len(planned)} unit{s}, {len(done)} done; {rows:,} {stage.considers} to consider; "
             "no model is called (cost 0)"
         )
 
@@ -176,6 +206,7 @@ class Session:
         if self.flags.clean:
             target = models.model_dir(self.run)
             shutil.rmtree(target if name == "train" else target / "eval", ignore_errors=True)
+        self._save(name)
         work = models.train if name == "train" else models.evaluate
         try:
             result = work(self.run, self.recipe, self.view)
@@ -203,7 +234,9 @@ def make_report(run: RunDir) -> Path:
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
     facts = [path for path in run.root.rglob("*.json*") if "report" not in path.relative_to(run.root).parts]
     told = {str(path.relative_to(run.root)): shards.file_sha256(path) for path in facts}
-    told["recipe.toml"] = shards.file_sha256(run.root / "recipe.toml")
+    recipe = run.root / "recipe.toml"
+    # Another executor leaves none.
+    told["recipe.toml"] = shards.file_sha256(recipe) if recipe.exists() else ""
     key = task_key(
         "report", {"run": run.root.name}, code_digest(("assay.report", "schemas"), ("pyarrow",)), told
     )
