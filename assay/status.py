@@ -10,23 +10,34 @@ from typing import Any
 from assay.models import MODEL
 from assay.stages import STAGES, Stage
 from schemas import shards
-from schemas.errors import ShardError
+from schemas.errors import AssayError, ShardError
 from schemas.rundir import RunDir
 
 
 def stage_status(run: RunDir, stage: Stage) -> dict[str, Any] | None:
-    """Units planned, done and failed, and the accounting of the done ones; None when it never ran."""
-    plan = run.read_plan(stage.name)
-    if plan is None:
-        return None
+    """Units planned, done and failed, and the accounting of the done ones; None when it never ran.
+
+    Raises:
+        AssayError: the plan is damaged.
+    """
+    try:
+        plan = run.read_plan(stage.name)
+        if plan is None:
+            return None
+        units = [(str(unit["name"]), unit["key"]) for unit in plan["units"]]
+        failed = [str(name) for name in plan["failed"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        where = f"{run.root}/stages/{stage.name}.json"
+        raise AssayError(f"{where}: damaged; run `assay {stage.name}` again, which writes it anew") from None
     done, rows_in, kept, seconds = 0, 0, 0, 0.0
     drops: Counter[str] = Counter()
-    for unit in plan["units"]:
+    for name, key in units:
+        path = run.part_path(stage.name, stage.outputs[0], name)
         try:
-            sidecar = shards.read_sidecar(run.part_path(stage.name, stage.outputs[0], unit["name"]))
+            sidecar = shards.read_sidecar(path)
         except ShardError:
             continue
-        if sidecar.key != unit["key"] or sidecar.accounting is None:
+        if sidecar.key != key or sidecar.accounting is None or not _there(path, sidecar.bytes):
             continue
         done += 1
         rows_in += sidecar.accounting.rows_in
@@ -36,14 +47,22 @@ def stage_status(run: RunDir, stage: Stage) -> dict[str, Any] | None:
     return {
         "stage": stage.name,
         "considers": stage.considers,
-        "units": len(plan["units"]),
+        "units": len(units),
         "done": done,
-        "failed": plan["failed"],
+        "failed": failed,
         "rows_in": rows_in,
         "kept": kept,
         "drops": dict(sorted(drops.items())),
         "seconds": round(seconds, 3),
     }
+
+
+def _there(path: Path, size: int) -> bool:
+    """Whether a shard has its size; its digest is what a stage checks before it counts on it."""
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
 
 
 def collect(run: RunDir) -> dict[str, Any]:
