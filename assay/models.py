@@ -100,10 +100,12 @@ def train(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     out = model_dir(run)
     key = _key("train", dataclasses.asdict(recipe.train), _named(inputs))
     marker = out / "run.json"
-    if recorded(marker).get("key") == key:
+    if recorded(marker).get("key") == key and any(out.glob("*.safetensors")):
         return ModelResult("train", "already", recorded(marker), time.monotonic() - began)
     if not any(part.sidecar.rows for part in run.parts("pairs", "train")):
         return ModelResult("train", "nothing", {}, time.monotonic() - began)
+    if out.exists() and not marker.exists():
+        raise AssayError(f"{out}: has no run.json, so perhaps not made by assay; remove it, or give --clean")
     from trainers.loop import train as run_training
 
     run_training(recipe.train, list(inputs), out, key=key, progress=lambda facts: _told(view, "train", facts))
