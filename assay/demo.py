@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sysconfig
 import time
 from pathlib import Path
 
@@ -32,15 +33,16 @@ def demo_recipe(own_problems: bool) -> Recipe:
 
 
 def example_problems() -> Path:
-    """The problem file that comes with the source.
+    """The problem file that comes with assay: in its checkout, or where a wheel puts its data.
 
     Raises:
         AssayError: assay was installed without it.
     """
-    path = Path(__file__).parent.parent / "examples" / "problems.jsonl"
-    if not path.exists():
-        raise AssayError("the example problems are not installed; give a problem file with --problems")
-    return path
+    places = (Path(__file__).parent.parent / "examples", Path(sysconfig.get_path("data")) / "share" / "assay")
+    for place in places:
+        if (path := place / "problems.jsonl").exists():
+            return path
+    raise AssayError("the example problems are not installed; give a problem file with --problems")
 
 
 def run_demo(flags: Flags, repo: Path, problems: Path | None) -> None:
@@ -48,7 +50,9 @@ def run_demo(flags: Flags, repo: Path, problems: Path | None) -> None:
     began = time.monotonic()
     start = demo_recipe(own_problems=problems is None)
     problems = problems or example_problems()
-    root = flags.run_dir or Path("runs") / f"demo-{repo.resolve().name.removesuffix('.git') or 'repo'}"
+    # A folder's name need not be UTF-8, a run's must.
+    name = repo.resolve().name.removesuffix(".git").encode("utf-8", "replace").decode()
+    root = flags.run_dir or Path("runs") / f"demo-{name or 'repo'}"
     sources = {"repos": [repo], "problems": [problems]}
     with Session(flags, root, create=True, sources=sources, start=start) as session:
         session.stages(STAGES)
