@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -154,3 +155,60 @@ def test_full_disk_is_told_and_the_run_goes_on_when_there_is_room(tmp_path: Path
     assert done.stdout.split() == ["first", "2", "0", "second", "0"], (done.stdout, done.stderr)
     assert "no space left" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_mistyped_source_does_not_stay_in_the_recipe(tmp_path: Path, repo: Path) -> None:
+    refused(assay("mine", "typo", "--run-dir", tmp_path / "run"), "typo")
+    ran = assay("mine", repo, "--run-dir", tmp_path / "run")
+    assert ran.code == 0, ran.err
+    assert "typo" not in (tmp_path / "run" / "recipe.toml").read_text()
+
+
+@pytest.mark.parametrize("text", ["seed = " + "1" * 5000, "seed = " + "[" * 5000], ids=["digits", "nesting"])
+def test_recipe_that_pythons_toml_reader_gives_up_on(text: str, tmp_path: Path, repo: Path) -> None:
+    (tmp_path / "r.toml").write_text(text)
+    refused(assay("mine", repo, "--recipe", "r.toml", cwd=tmp_path), "r.toml", "not valid TOML")
+    setting = text.replace(" ", "")
+    refused(assay("mine", repo, "--set", setting, cwd=tmp_path), "seed must be a whole number")
+
+
+def test_endless_recipe(tmp_path: Path, repo: Path) -> None:
+    refused(assay("mine", repo, "--recipe", "/dev/zero", cwd=tmp_path), "/dev/zero", "not a recipe")
+
+
+def test_setting_of_two_lines_sets_nothing_else(tmp_path: Path, repo: Path) -> None:
+    refused(assay("mine", repo, "--set", "seed=1\nlimit=2", cwd=tmp_path), "seed must be a whole number")
+
+
+def test_name_that_is_not_utf8(tmp_path: Path) -> None:
+    refused(assay("mine", os.fsdecode(b"r\xff"), cwd=tmp_path), "not UTF-8")
+
+
+def test_name_that_is_too_long_for_the_file_system(tmp_path: Path, repo: Path) -> None:
+    refused(assay("mine", repo, "--run-dir", "x" * 300, cwd=tmp_path), "File name too long")
+
+
+def test_damaged_plan_is_told_by_status_and_mended_by_its_stage(tmp_path: Path, repo: Path) -> None:
+    run_dir = tmp_path / "run"
+    assert assay("mine", repo, "--run-dir", run_dir).code == 0
+    for damage in ("{", "[]", '{"units": 3}'):
+        (run_dir / "stages" / "mine.json").write_text(damage)
+        refused(assay("status", "--run-dir", run_dir), "mine.json", "damaged")
+    assert assay("mine", "--run-dir", run_dir).code == 0
+    assert assay("status", "--run-dir", run_dir).code == 0
+
+
+def test_shard_removed_by_hand_is_not_done(tmp_path: Path, repo: Path) -> None:
+    run_dir = tmp_path / "run"
+    assert assay("mine", repo, "--run-dir", run_dir).code == 0
+    next((run_dir / "edits").glob("*.parquet")).unlink()
+    (mined,) = json.loads(assay("status", "--run-dir", run_dir, "--json").out)["stages"]
+    assert (mined["units"], mined["done"]) == (1, 0)
+
+
+def test_dry_run_of_a_new_run_names_the_folder_that_was_asked_for(tmp_path: Path, repo: Path) -> None:
+    ran = assay("demo", "--repo", repo, "--dry-run", "--json", "--run-dir", "new", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["run_dir"] == "new"
+    assert "assay-dry-run" not in ran.out
+    assert list(tmp_path.iterdir()) == []
