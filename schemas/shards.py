@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ from schemas.ids import digest_json
 
 SIDECAR_FORMAT = 1
 ROW_GROUP_BYTES = 64 << 20
+MAX_SIDECAR_BYTES = 16 << 20
+"""A sidecar names inputs and reasons of drops, some kilobytes; more is not read."""
+
 _CHUNKING = {"min_chunk_size": 1 << 20, "max_chunk_size": 8 << 20, "norm_level": 0}
 
 
@@ -167,29 +171,63 @@ def read_sidecar(shard: Path) -> Sidecar:
     """The sidecar of a shard.
 
     Raises:
-        ShardError: it is missing, malformed or of another format.
+        ShardError: it is missing, unreadable, malformed or of another format.
     """
     path = sidecar_path(shard)
     try:
-        data = json.loads(path.read_text())
+        with path.open("rb") as handle:
+            text = handle.read(MAX_SIDECAR_BYTES + 1)
+        if len(text) > MAX_SIDECAR_BYTES:
+            raise ValueError(f"more than {MAX_SIDECAR_BYTES} bytes")
+        data = json.loads(text)
         if data.get("format") != SIDECAR_FORMAT:
             raise ShardError(
                 f"{path}: sidecar format {data.get('format')}, this version reads {SIDECAR_FORMAT}"
             )
         if data.get("accounting") is not None:
             data["accounting"] = Accounting(**data["accounting"])
-        return Sidecar(**data)
-    except FileNotFoundError:
+        sidecar = Sidecar(**data)
+        _check_types(sidecar)
+        return sidecar
+    except (FileNotFoundError, NotADirectoryError):
         raise ShardError(f"{path}: no sidecar, so {shard.name} was never finished") from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise ShardError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ShardError(f"{path}: not a sidecar ({error}); remove it and run the stage again") from None
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _check_types(sidecar: Sidecar) -> None:
+    """Refuse values of types that nobody wrote; sums and paths are made of them.
+
+    Raises:
+        ValueError: names the first field that is wrong.
+    """
+    texts = ("table", "stage", "unit", "key", "sha256", "schema")
+    good = {name: type(getattr(sidecar, name)) is str for name in texts}
+    good["split"] = sidecar.split is None or type(sidecar.split) is str
+    good |= {name: _is_count(getattr(sidecar, name)) for name in ("rows", "bytes")}
+    good["seconds"] = sidecar.seconds is None or (
+        type(sidecar.seconds) in (int, float) and 0 <= sidecar.seconds < math.inf
+    )
+    good["inputs"] = type(sidecar.inputs) is dict and all(type(one) is str for one in sidecar.inputs.values())
+    if (told := sidecar.accounting) is not None:
+        drops = type(told.drops) is dict and all(map(_is_count, told.drops.values()))
+        good["accounting"] = drops and _is_count(told.rows_in) and _is_count(told.kept)
+    for name, right in good.items():
+        if not right:
+            raise ValueError(f"{name} is not what it should be")
+
+
 def is_whole(shard: Path, sidecar: Sidecar) -> bool:
-    """Whether the shard is there with the bytes that its sidecar says."""
+    """Whether the shard is there and readable, with the bytes that its sidecar says."""
     try:
         return shard.stat().st_size == sidecar.bytes and file_sha256(shard) == sidecar.sha256
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
