@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -138,3 +139,49 @@ def test_sidecar_is_json_a_person_can_read(tmp_path: Path) -> None:
     path = tmp_path / "part-u.parquet"
     shards.write_sidecar(path, sidecar(path))
     assert json.loads((tmp_path / "part-u.json").read_text())["accounting"]["drops"] == {"merge": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": "many"},
+        {"rows": -1},
+        {"bytes": 1.5},
+        {"bytes": 10**30},
+        {"unit": None},
+        {"split": 3},
+        {"seconds": float("nan")},
+        {"inputs": []},
+        {"inputs": {"edits": 1}},
+        {"accounting": {"rows_in": 1, "kept": 0, "drops": [1]}},
+        {"accounting": {"rows_in": 1, "kept": 0, "drops": {"merge": "one"}}},
+    ],
+)
+def test_sidecar_with_a_value_of_another_type_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "part-u.parquet"
+    shards.write_sidecar(path, sidecar(path))
+    facts = json.loads(shards.sidecar_path(path).read_text())
+    shards.sidecar_path(path).write_text(json.dumps({**facts, **change}))
+    with pytest.raises(ShardError, match=f"{next(iter(change))} is not what it should be"):
+        shards.read_sidecar(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{" + " " * shards.MAX_SIDECAR_BYTES + "}", "[]", "\ufeff{}"]
+)
+def test_hostile_sidecar_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "part-u.parquet"
+    shards.sidecar_path(path).write_text(text)
+    with pytest.raises(ShardError, match=r"not a sidecar|sidecar format"):
+        shards.read_sidecar(path)
+
+
+def test_folder_in_place_of_a_shard_or_sidecar_is_not_whole(tmp_path: Path) -> None:
+    path = tmp_path / "part-u.parquet"
+    facts = sidecar(path)
+    path.unlink()
+    path.mkdir()
+    shards.sidecar_path(path).mkdir()
+    assert not shards.is_whole(path, dataclasses.replace(facts, bytes=path.stat().st_size))
+    with pytest.raises(ShardError, match="cannot be read"):
+        shards.read_sidecar(path)
