@@ -64,6 +64,15 @@ class RunDir:
                 format, or cannot be written.
         """
         root = Path(root)
+        try:
+            return cls._open(root, create)
+        except (OSError, ValueError) as error:
+            # No permission above it, a name that is too long, or one with a NUL.
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise RunDirError(f"{root}: cannot be used ({why}); give another --run-dir") from None
+
+    @classmethod
+    def _open(cls, root: Path, create: bool) -> RunDir:
         marker = root / "run.json"
         if root.exists() and not root.is_dir():
             raise RunDirError(f"{root}: is a file, not a run directory; give another --run-dir")
@@ -86,7 +95,7 @@ class RunDir:
             return cls(root)
         try:
             found = json.loads(marker.read_text()).get("format")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             found = "unreadable"
         except OSError as error:
             raise RunDirError(f"{root}: cannot be read ({error.strerror})") from None
@@ -117,9 +126,20 @@ class RunDir:
                 raise RunDirError(
                     f"{self.root}: another assay process is writing to it; wait for it or stop it"
                 ) from None
-            for left in self.root.rglob(".*.tmp"):
-                if left.is_file():
-                    left.unlink(missing_ok=True)
+            except OSError as error:
+                raise RunDirError(
+                    f"{self.root}: its file system cannot lock files ({error.strerror}); "
+                    "give a --run-dir on another one"
+                ) from None
+            try:
+                for left in self.root.rglob(".*.tmp"):
+                    if left.is_file():
+                        left.unlink(missing_ok=True)
+            except OSError as error:
+                raise RunDirError(
+                    f"{error.filename or self.root}: cannot be removed ({error.strerror}); "
+                    "mend its permissions, or give another --run-dir"
+                ) from None
             yield
         finally:
             os.close(handle)
