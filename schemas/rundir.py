@@ -23,7 +23,7 @@ from typing import Any
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.records import SPLIT_TABLES, TABLES
-from schemas.stage import Output, Unit, all_outputs, part_name
+from schemas.stage import VERDICTS, Output, Unit, all_outputs, part_name
 
 RUN_FORMAT = 1
 SPLITS = ("train", "test")
@@ -219,17 +219,27 @@ class RunDir:
         return True
 
     def retire(self, stage: str, outputs: Iterable[Output], keep: Iterable[str]) -> list[Path]:
-        """Remove shards that a stage once made and no longer plans; returns what was removed."""
+        """Remove shards that a stage once made and no longer plans; returns what was removed.
+
+        A shard without a sidecar, left by a process that was killed, goes too: readers that take all
+        files of a folder would see it.
+        """
         wanted = set(keep)
         removed = []
         for output in all_outputs(outputs):
+            planned = {self.part_path(stage, output, unit) for unit in wanted}
             for path in sorted(self.folder(output).glob("part-*.parquet")):
                 try:
                     sidecar = shards.read_sidecar(path)
+                    ours, stale = sidecar.stage == stage, sidecar.unit not in wanted
                 except ShardError:
-                    continue
-                if sidecar.stage == stage and sidecar.unit not in wanted:
-                    shards.sidecar_path(path).unlink()
+                    if shards.sidecar_path(path).exists():
+                        continue
+                    # All but verdicts have a folder of one stage; verdicts carry it in their name.
+                    ours = output != VERDICTS or path.name.startswith(f"part-{stage}-")
+                    stale = path not in planned
+                if ours and stale:
+                    shards.sidecar_path(path).unlink(missing_ok=True)
                     path.unlink()
                     removed.append(path)
         return removed
