@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import multiprocessing
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from schemas import shards
 from schemas.errors import AccountingError, RunDirError
 from schemas.records import Label
 from schemas.rundir import RunDir, outputs_of
-from schemas.stage import Drop, Keep, Outcome, Unit
+from schemas.stage import VERDICTS, Drop, Keep, Outcome, Unit
 from schemas.steps import ShardWriter, UnitReader, UnitStep
 
 OUTPUTS = outputs_of("labels")
@@ -189,3 +191,48 @@ def test_lock_clears_what_a_killed_writer_left(run: RunDir) -> None:
 def test_unwritable_place_is_one_clear_line(place: str) -> None:
     with pytest.raises(RunDirError, match=f"{place}: cannot be written"):
         RunDir.open(place, create=True)
+
+
+def test_shard_that_a_killed_process_left_without_a_sidecar_is_retired(tmp_path: Path) -> None:
+    run = RunDir.open(tmp_path / "run", create=True)
+    drive(run, [unit("a"), unit("b")])
+    left = [run.part_path("count", output, "b") for output in (*OUTPUTS, VERDICTS)]
+    other = run.part_path("other", VERDICTS, "b")
+    other.write_bytes(left[1].read_bytes())
+    for path in left:
+        shards.sidecar_path(path).unlink()
+    assert sorted(run.retire("count", OUTPUTS, ["a"])) == sorted(left)
+    assert other.exists()
+    assert not any(path.exists() for path in left)
+
+
+def test_shard_whose_sidecar_cannot_be_read_is_not_retired(tmp_path: Path) -> None:
+    run = RunDir.open(tmp_path / "run", create=True)
+    drive(run, [unit("a")])
+    path = run.part_path("count", OUTPUTS[0], "a")
+    shards.sidecar_path(path).write_text('{"format": 99}')
+    assert path not in run.retire("count", OUTPUTS, [])
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "file/below"])
+def test_run_directory_that_cannot_be_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunDirError, match="give another --run-dir"):
+        RunDir.open(tmp_path / name, create=True)
+
+
+def test_deeply_nested_marker_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("[" * 100_000)
+    with pytest.raises(RunDirError, match="another version"):
+        RunDir.open(tmp_path)
+
+
+def test_file_system_without_locks_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    run = RunDir.open(tmp_path / "run", create=True)
+    with pytest.raises(RunDirError, match="cannot lock files"), run.lock():
+        pass
