@@ -11,7 +11,9 @@ any row that is good. What concerns one row is a `Drop` that names the line and 
 from __future__ import annotations
 
 import gzip
+import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,13 +28,31 @@ from schemas.stage import Drop, Keep, Outcome, Unit
 _BLOCK = 1 << 20
 
 
+def shown(name: str) -> str:
+    """A file's name as text that can be stored: bytes that are not UTF-8 are replaced."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def require_file(path: Path) -> None:
+    """Refuse what is no regular file: a pipe can hang, is gone after one reading, and a device never ends.
+
+    Raises:
+        AssayError: it is a pipe, a socket or a device.
+        OSError: it is missing or cannot be looked at.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise AssayError(f"{path}: is a pipe or a device, which cannot be read twice; give a regular file")
+
+
 def open_source(path: Path) -> IO[bytes]:
     """Open a source file for reading, gunzipped when its name ends in .gz.
 
     Raises:
-        AssayError: it is missing, a folder, not readable or empty.
+        AssayError: it is missing, a folder, a pipe, not readable or empty.
     """
     try:
+        require_file(path)
         if path.is_dir():
             raise AssayError(f"{path}: is a folder; give a file")
         if path.stat().st_size == 0:
@@ -197,11 +217,11 @@ def import_unit(config: ImportConfig, unit: Unit, parse: Callable[[Row, str], An
         try:
             if line is None:
                 raise too_long(config)
-            record = parse(parse_object(line), path.name)
+            record = parse(parse_object(line), shown(path.name))
             if str(number) in duplicates:
                 raise BadRow("duplicate", f"the same as line {duplicates[str(number)]}")
             yield Keep((record,))
         except BadRow as bad:
-            yield Drop(f"{path.name}:{number}", bad.reason, f"line {number}: {bad.detail}")
+            yield Drop(f"{shown(path.name)}:{number}", bad.reason, f"line {number}: {bad.detail}")
     if left:
         raise AssayError(f"{path}: shorter than when it was planned; run the stage again")
