@@ -18,7 +18,7 @@ from typing import Any
 
 from miner.config import ImportConfig
 from miner.importers.fields import BadRow, Row, optional_text, parse_object, text_field, text_value
-from miner.importers.lines import import_unit, plan_file, too_long, unique_slugs
+from miner.importers.lines import import_unit, plan_file, require_file, shown, too_long, unique_slugs
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json, split_of
 from schemas.records import Message, ToolCall, Trajectory
@@ -47,10 +47,10 @@ def _content(value: Any, where: str) -> str:
         parts = []
         for number, part in enumerate(value):
             if isinstance(part, dict) and part.get("type") != "text":
-                parts.append(f"[{str(part.get('type'))[:40]}]")
+                text: Any = f"[{str(part.get('type'))[:40]}]"
             else:
                 text = part.get("text") if isinstance(part, dict) else part
-                parts.append(text_value(text, f"{where}.content[{number}]", empty=True))
+            parts.append(text_value(text, f"{where}.content[{number}]", empty=True))
         return "\n".join(parts)
     return text_value(value, f"{where}.content", empty=True)
 
@@ -64,7 +64,10 @@ def _tool_call(value: Any, where: str) -> ToolCall:
     name = text_value(function.get("name"), f"{where}.function.name")
     arguments = function.get("arguments", "")
     if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+        except RecursionError:
+            raise BadRow("bad_field", f"{where}.function.arguments: nested too deep") from None
     return ToolCall(
         id=optional_text(value, "id"),
         name=name,
@@ -171,7 +174,7 @@ def _flatten_traj(row: Row, path: Path) -> Row:
     told = row.get("info")
     info: Row = told if isinstance(told, dict) else {}
     flat = dict(row)
-    flat.setdefault("instance_id", path.name.removesuffix(".json").removesuffix(".traj"))
+    flat.setdefault("instance_id", shown(path.name.removesuffix(".json").removesuffix(".traj")))
     for field in (*_PATCH, *_RESOLVED):
         if flat.get(field) is None and field in info:
             flat[field] = info[field]
@@ -201,9 +204,10 @@ def _read_traj(config: ImportConfig, path: Path) -> bytes:
     """A `.traj` file's bytes, one more than the limit at most.
 
     Raises:
-        AssayError: it is missing or not readable.
+        AssayError: it is missing, no regular file or not readable.
     """
     try:
+        require_file(path)
         with path.open("rb") as handle:
             return handle.read(config.max_row_bytes + 1)
     except OSError as error:
@@ -214,7 +218,7 @@ def _parse_traj(config: ImportConfig, path: Path, data: bytes, seed: int) -> Tra
     if len(data) > config.max_row_bytes:
         raise too_long(config)
     row = _flatten_traj(parse_object(data), path)
-    return parse_trajectory(row, path.parent.name or path.name, seed, config.test_share)
+    return parse_trajectory(row, shown(path.parent.name or path.name), seed, config.test_share)
 
 
 def _plan_traj_folder(
@@ -250,7 +254,7 @@ def _import_traj_unit(config: ImportConfig, unit: Unit, seed: int) -> Iterator[O
         try:
             yield Keep((_parse_traj(config, path, _read_traj(config, path), seed),))
         except BadRow as bad:
-            yield Drop(f"{path.parent.name}/{path.name}", bad.reason, bad.detail)
+            yield Drop(shown(f"{path.parent.name}/{path.name}"), bad.reason, bad.detail)
 
 
 def _sources(files: Sequence[Path]) -> dict[Path, list[Path]]:
