@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +302,39 @@ def test_any_json_in_a_message_is_kept_or_a_bad_row(value: Any, field: str) -> N
     except BadRow as bad:
         reason = bad.reason
     assert reason is None or reason in IMPORT
+
+
+def test_part_whose_type_holds_half_a_surrogate_pair_costs_only_its_row(tmp_path: Path) -> None:
+    bad = row(messages=[*CHAT, {"role": "user", "content": [{"type": "\ud800"}]}])
+    found = run(write(tmp_path / "x.jsonl", row(), bad))
+    assert [type(one) for one in found] == [Keep, Drop]
+    assert "surrogate" in str(found[1])
+
+
+def test_arguments_that_can_be_read_but_not_written_cost_only_their_row() -> None:
+    arguments: Any = 1
+    for _ in range(5000):
+        arguments = [arguments]
+    call = {"function": {"name": "f", "arguments": arguments}}
+    with pytest.raises(BadRow, match="nested too deep"):
+        parsed(row(messages=[*CHAT, {"role": "assistant", "tool_calls": [call]}]))
+
+
+def test_file_name_that_is_not_utf8_can_be_stored(tmp_path: Path) -> None:
+    chat = write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.jsonl")), row(), b"{")
+    traj = write(
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff/c\xff.traj")),
+        {"history": CHAT},
+    )
+    for outcome in run(chat, traj):
+        if isinstance(outcome, Keep):
+            validate(Trajectory, outcome.records[0])
+        else:
+            outcome.id.encode()
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.jsonl.gz", "pipe.traj"])
+def test_pipe_is_refused_and_does_not_hang(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(AssayError, match="pipe or a device"):
+        run(tmp_path / name)
