@@ -142,4 +142,5 @@ def test_an_untied_reward_model_has_no_vocabulary_head_and_says_what_to_do(tmp_p
     export(model, tokenizer, tmp_path, "tiny")
     with pytest.raises(AssayError, match=r"no vocabulary head; set train\.lm_weight to 0"):
         build(TrainConfig(model=str(tmp_path)).resolved(), tokenizer)
-    assert build(TrainConfig(model=str(tmp_path), lm_weight=0.0).resolved(), tokenizer).head is None
+    settings = TrainConfig(model=str(tmp_path), lm_weight=0.0, max_length=2048)
+    assert build(settings.resolved(), tokenizer).head is None
