@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,12 @@ from hypothesis import strategies as st
 from train_helpers import made_pairs
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM, Qwen3ForSequenceClassification
 
+from schemas.errors import AssayError
 from trainers import model as reward_model
 from trainers.config import TrainConfig
 from trainers.data import Pair, TokenPair, collate, pad
 from trainers.loop import accumulate, optimizer_groups
-from trainers.model import RewardModel, build
+from trainers.model import RewardModel, build, tiny_config
 from trainers.tokenizer import train_tokenizer
 
 CONFIG = TrainConfig(vocab_size=512, threads=1).resolved()
@@ -135,6 +138,59 @@ def test_a_steps_gradient_does_not_depend_on_its_micro_batches(
         torch.testing.assert_close(terms, results[0][1], rtol=1e-5, atol=1e-6)
         scale = results[0][0].abs().max().item()
         torch.testing.assert_close(gradients, results[0][0], rtol=1e-3, atol=2e-5 * max(1.0, scale))
+
+
+@pytest.mark.parametrize("magnitude", ["centered", "abs"])
+def test_a_steps_loss_and_gradient_are_those_of_a_plain_float64_loop(magnitude: str) -> None:
+    """The peer reads one sequence at a time, unpadded, in float64, with the formulas spelled out."""
+    pairs = random_pairs([(4, 9, 3), (0, 5, 30), (17, 1, 2), (2, 25, 25), (9, 3, 14)], seed=3)
+    lam, mu, margin, flipped = 0.4, 0.1, 0.25, 0.1
+    values = {"lm_weight": lam, "magnitude_weight": mu, "magnitude": magnitude, "label_smoothing": flipped}
+    config = TrainConfig.from_mapping(
+        {**values, "margin": margin, "batch_pairs": 2, "accumulation": 3, "vocab_size": 512, "threads": 1}
+    ).resolved()
+    ours = _scored_model()
+    plain: Any = copy.deepcopy(ours).double()
+    stats = accumulate(ours, pairs, config, 0)
+
+    def reward(ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        states = plain.trunk(input_ids=torch.tensor(ids[None].astype(np.int64))).last_hidden_state[0]
+        return states[-1] @ plain.score.weight[0], states
+
+    preference = penalty = nll = torch.zeros((), dtype=torch.float64)
+    tokens = 0
+    for pair in pairs:
+        good, states = reward(pair.chosen)
+        bad, _ = reward(pair.rejected)
+        z = good - bad - margin
+        preference = (
+            preference + (1 - flipped) * torch.log1p(torch.exp(-z)) + flipped * torch.log1p(torch.exp(z))
+        )
+        penalty = penalty + ((good.abs() + bad.abs()) if magnitude == "abs" else (good + bad)) ** 2
+        for at in range(max(1, pair.prompt_length), len(pair.chosen)):
+            logits = plain.head.weight @ states[at - 1]
+            nll = nll + torch.log(torch.exp(logits).sum()) - logits[int(pair.chosen[at])]
+            tokens += 1
+    loss = (preference + mu * penalty) / len(pairs) + lam * nll / tokens
+    loss.backward()
+
+    assert stats.loss == pytest.approx(loss.item(), rel=1e-5)
+    assert stats.lm == pytest.approx(nll.item() / tokens, rel=1e-5)
+    for (name, mine), (_, theirs) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
+        assert mine.grad is not None, name
+        scale = theirs.grad.abs().max().item()
+        torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=1e-3, atol=2e-5 * max(1.0, scale))
+
+
+@pytest.mark.parametrize("lm_weight", [0.25, 0.0])
+def test_a_length_beyond_the_models_positions_is_refused(lm_weight: float, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["x = 1\n"], 512)
+    Qwen3ForCausalLM(tiny_config(len(tokenizer), 64, tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    settings = {"model": str(tmp_path), "lm_weight": lm_weight}
+    build(TrainConfig.from_mapping({**settings, "max_length": 2048}).resolved(), tokenizer)
+    with pytest.raises(AssayError, match=r"reads at most 2048 tokens, but train\.max_length is 2049"):
+        build(TrainConfig.from_mapping({**settings, "max_length": 2049}).resolved(), tokenizer)
 
 
 def _scored_model(cache: dict[str, PreTrainedTokenizerFast] = {}) -> RewardModel:  # noqa: B006
