@@ -162,3 +162,18 @@ def test_scores_come_back_in_the_order_of_the_responses(trained: Trained) -> Non
     together = scorer.score(["Go."] * 4, responses, batch_size=3)
     alone = [scorer.score(["Go."], [response])[0] for response in responses]
     assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_model_of_another_maker_is_not_given_more_tokens_than_it_has_positions(
+    trained: Trained, tmp_path: Path
+) -> None:
+    folder = tmp_path / "foreign"
+    shutil.copytree(trained[0].out_dir, folder)
+    (folder / "run.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    results = evaluate(folder, [trained[1]], tmp_path / "eval")
+    assert (results["max_length"], results["min_completion"]) == (64, 32)
+    assert results["windowed"] > 0
+    with pytest.raises(AssayError, match="foreign: reads at most 64 tokens, but max_length is 65"):
+        evaluate(folder, [trained[1]], tmp_path / "eval", max_length=65)
