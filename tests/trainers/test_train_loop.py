@@ -159,14 +159,20 @@ def test_a_folder_that_cannot_be_made_gives_one_line(tmp_path: Path) -> None:
         train(TrainConfig.from_mapping(TINY), [], tmp_path / "models" / "rm")
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("I/O error: full")])
+def _fill(path: Path, error: Exception) -> None:
+    path.write_text("half")
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), SafetensorError("I/O error: full")]
+)
 def test_a_full_disk_gives_one_line_and_leaves_nothing(tmp_path: Path, error: Exception) -> None:
     with (
         pytest.raises(AssayError, match="rm: the model cannot be written"),
         _replacing_folder(tmp_path / "rm") as folder,
     ):
-        (folder / "model.safetensors").write_text("half")
-        raise error
+        _fill(folder / "model.safetensors", error)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +187,9 @@ def test_a_killed_run_leaves_no_model_and_the_next_one_cleans_up(tmp_path: Path)
 
 
 def test_an_older_model_set_aside_by_a_killed_run_comes_back(tmp_path: Path) -> None:
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+    )
     aside = tmp_path / f".rm.old.{gone.stdout.strip()}.partial"
     aside.mkdir()
     (aside / "run.json").write_text("{}")
