@@ -7,9 +7,11 @@ another user is read too. No absolute path and no credential of a remote's URL g
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
+import stat
 from pathlib import Path
 
 import pygit2
@@ -92,9 +94,56 @@ def slug_of(name: str, root: str) -> str:
     return f"{readable}-{content_id(name, root)[:8]}"
 
 
+def _pointed(file: Path, prefix: bytes = b"") -> Path | None:
+    """The folder that a file such as `commondir` names, or None when it names none."""
+    if not file.is_file():
+        return None
+    with file.open("rb") as handle:
+        said = handle.read(4096)
+    if not said.startswith(prefix):
+        return None
+    return file.parent / os.fsdecode(said.removeprefix(prefix).strip(b" \r\n"))
+
+
+def _special(folder: Path, deep: bool) -> Path | None:
+    """A pipe or device among a folder's files, or below it when `deep`; None when there is none.
+
+    A socket cannot be opened as a file, so it holds nobody up; git's own file watcher leaves one.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = None
+            if entry.is_dir():
+                found = _special(Path(entry.path), deep) if deep and not entry.is_symlink() else None
+            elif not entry.is_file():
+                with contextlib.suppress(FileNotFoundError):
+                    found = None if stat.S_ISSOCK(entry.stat().st_mode) else Path(entry.path)
+            if found is not None:
+                return found
+    return None
+
+
+def _refuse_special_files(path: Path) -> None:
+    """Refuse a repository with a pipe or device in place of a file: reading one can last for ever.
+
+    Raises:
+        AssayError: names the first one.
+    """
+    git = path / ".git" if (path / ".git").exists() else path
+    git = _pointed(git, b"gitdir:") or git
+    common = _pointed(git / "commondir") or git
+    for folder, deep in (
+        *((git, False), (common, False), (common / "info", False)),
+        *((git / "refs", True), (common / "refs", True), (common / "objects", True)),
+    ):
+        if found := _special(folder, deep):
+            raise AssayError(f"{found}: a pipe or device in place of a file of git's; remove it")
+
+
 def _open(path: Path) -> pygit2.Repository:
     trust_object_store()
     try:
+        _refuse_special_files(path)
         return pygit2.Repository(str(path), RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, ValueError, OSError) as error:
         said = str(error)
@@ -104,6 +153,8 @@ def _open(path: Path) -> pygit2.Repository:
             ) from None
         if "extension" in said.lower():
             raise AssayError(f"{path}: cannot be read by libgit2 ({said})") from None
+        if isinstance(error, PermissionError) or "config" in said:
+            raise AssayError(f"{path}: cannot be read ({said.removeprefix(f'{path}: ')})") from None
         raise AssayError(
             f"{path}: not a git repository; give the top folder of a work tree, a bare repository or "
             "a .git directory"
@@ -119,11 +170,11 @@ def open_repository(path: str | Path) -> Repository:
     """
     path = Path(path)
     try:
-        present = path.is_dir()
-    except (OSError, ValueError):
-        present = False
+        present, file = path.is_dir(), path.is_file()
+    except (OSError, ValueError) as error:
+        raise AssayError(f"{path}: cannot be read ({error})") from None
     if not present:
-        what = "is a file" if path.is_file() else "no such folder"
+        what = "is a file" if file else "no such folder"
         raise AssayError(f"{path}: {what}; give the folder of a local git repository")
     repo = _open(path)
     git_dir = Path(repo.path)
@@ -150,7 +201,8 @@ def _no_head(path: Path, repo: pygit2.Repository, git_dir: Path, error: Exceptio
     if not branches:
         return f"{path}: has no commits; commit something or give another repository"
     try:
-        target = (git_dir / "HEAD").read_bytes()[:1000].decode(errors="replace").strip()
+        with (git_dir / "HEAD").open("rb") as handle:
+            target = _clean(os.fsdecode(handle.read(1000)))
     except OSError:
         target = str(error)
     first = branches[0].decode(errors="replace")
