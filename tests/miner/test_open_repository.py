@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -243,3 +245,37 @@ def test_repository_that_git_refuses_throughout_is_given_up(repo: Builder) -> No
         (repo.path / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
     with pytest.raises(AssayError, match="fsck"):
         mine(repo)
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "shallow", "objects/info/alternates", "refs/heads/pipe"])
+def test_pipe_in_place_of_a_file_is_refused_and_does_not_hang(repo: Builder, name: str) -> None:
+    pipe = repo.path / ".git" / name
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(AssayError, match="pipe or device"):
+        open_repository(repo.path)
+
+
+def test_device_behind_a_link_and_pipe_behind_a_linked_work_tree_are_refused(
+    repo: Builder, tmp_path: Path
+) -> None:
+    repo.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "linked")
+    (repo.path / ".git" / "objects" / "info" / "alternates").symlink_to("/dev/zero")
+    for path in (repo.path, tmp_path / "linked"):
+        with pytest.raises(AssayError, match="alternates: a pipe or device"):
+            open_repository(path)
+
+
+def test_socket_of_a_file_watcher_is_passed_over(repo: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A socket's path may have 108 bytes at most.
+    monkeypatch.chdir(repo.path / ".git")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("fsmonitor--daemon.ipc")
+        assert open_repository(repo.path).head == repo.head()
+
+
+def test_broken_config_is_named_as_the_cause(repo: Builder) -> None:
+    with (repo.path / ".git" / "config").open("a") as config:
+        config.write("[core\n")
+    with pytest.raises(AssayError, match=r"cannot be read \(.*config"):
+        open_repository(repo.path)
