@@ -85,7 +85,11 @@ def from_mapping(cls: type[T], data: Any, where: str) -> T:
 
 
 def to_toml(config: Any) -> str:
-    """A config as TOML, every setting written out; `None` is left out, since TOML has no null."""
+    """A config as TOML, every setting written out; `None` is left out, since TOML has no null.
+
+    Raises:
+        AssayError: a text, such as a path, is not UTF-8, which is all that TOML can hold.
+    """
     lines, tables = [], []
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -93,5 +97,11 @@ def to_toml(config: Any) -> str:
             tables.append(f"\n[{field.name}]\n{to_toml(value)}")
         elif value is not None:
             # A JSON string, number, boolean or array is the same in TOML once DEL is escaped too.
-            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f"))
+            line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            try:
+                line.encode()
+            except UnicodeEncodeError:
+                shown = line.encode(errors="backslashreplace").decode()
+                raise AssayError(f"{shown}: is not UTF-8, so no recipe can hold it; rename it") from None
+            lines.append(line)
     return "".join(f"{line}\n" for line in lines) + "".join(tables)
