@@ -69,3 +69,8 @@ def test_bad_setting_is_named(data: dict[str, object], says: str) -> None:
 )
 def test_toml_and_back_is_the_same_config(config: Config) -> None:
     assert from_mapping(Config, tomllib.loads(to_toml(config)), "r.toml") == config
+
+
+def test_text_that_is_not_utf8_is_named() -> None:
+    with pytest.raises(AssayError, match=r"text = .*udcff.*not UTF-8"):
+        to_toml(Config(text="repo\udcff"))
