@@ -180,7 +180,10 @@ def test_criterion_of_a_users_own_works_like_a_built_in_one(tmp_path: Path) -> N
             "did you mean 'strong'",
         ),
         ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=['p']\n" * 2, "stands twice"),
-        ("".join(f"[[criterion]]\ncode='{c}'\nname='a'\nquestion='q'\npoints=['p']\n" for c in "AB"), "name 'a'"),
+        (
+            "".join(f"[[criterion]]\ncode='{c}'\nname='a'\nquestion='q'\npoints=['p']\n" for c in "AB"),
+            "name 'a'",
+        ),
         ("[[criterion]]\ncode='A'\nname=' '\nquestion='q'\npoints=['p']\n", "'name' is empty"),
         ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=[]\n", "'points' is empty"),
         ("[[criterion]]\ncode='A'\nname='a'\nquestion='q'\npoints=['p']\nweak=['*']\n", "match any text"),
@@ -260,7 +263,11 @@ def test_hostile_contents_and_paths_make_a_storable_instruction(code: str, path:
     [
         ("C", "static int add(int a, int b)\n{\n  if (a) { return b; }\n}\n", ["add"]),
         ("C", "struct box {\n  int n;\n};\n    struct stat sb;\nstruct box *make;\n", ["box"]),
-        ("C++", "enum class color : int {};\nclass node;\ntemplate<>\nstruct hash<int> {};\n", ["color", "hash"]),
+        (
+            "C++",
+            "enum class color : int {};\nclass node;\ntemplate<>\nstruct hash<int> {};\n",
+            ["color", "hash"],
+        ),
         ("Java", "public final class Box {\n  private int n;\n}\n", ["Box"]),
         ("Go", "func Add(a int) int {\n}\ntype Box struct {}\n", ["Add", "Box"]),
         ("Ruby", "module A\n  class B\n    def self.c\n", ["A", "B", "c"]),
