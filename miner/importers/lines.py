@@ -66,23 +66,28 @@ def open_source(path: Path) -> IO[bytes]:
         raise AssayError(f"{path}: cannot be read ({error})") from None
 
 
-def numbered_lines(path: Path, max_bytes: int) -> Iterator[tuple[int, bytes | None]]:
-    """(line number from 1, line without its end) of every line that is not blank; None when too long.
+def numbered_lines(
+    path: Path, max_bytes: int, first: int = 1, offset: int = 0
+) -> Iterator[tuple[int, int, bytes | None]]:
+    """Every line that is not blank: its number from 1, the byte it starts at, and it without its end, or
+    None when it is too long. Reading starts at line `first`, which starts at byte `offset`.
 
     Raises:
         AssayError: see `open_source`; or the file is damaged.
     """
     with open_source(path) as handle:
-        number = 0
+        number, at = first - 1, offset
         try:
+            handle.seek(offset)
             while line := handle.readline(max_bytes + 2):
-                number += 1
+                number, start, at = number + 1, at, at + len(line)
                 if len(line.rstrip(b"\r\n")) > max_bytes:
                     while line and not line.endswith(b"\n"):
                         line = handle.readline(_BLOCK)
-                    yield number, None
+                        at += len(line)
+                    yield number, start, None
                 elif bare := line.strip():
-                    yield number, bare
+                    yield number, start, bare
         except (OSError, EOFError, zlib.error) as error:
             raise AssayError(f"{path}: damaged after line {number} ({error}); get the file again") from None
 
@@ -125,13 +130,17 @@ class _Cutter:
         self.units: list[Unit] = []
         self.rows = 0
         self._lines: list[tuple[int, str]] = []
+        self._offset = 0
         self._duplicates: dict[str, int] = {}
         self._seen: dict[str, int] = {}
 
-    def add(self, number: int, digest: str, key: str | None) -> None:
-        """Count a row. `key` is what makes it a copy of an earlier one; None for a row that is bad."""
+    def add(self, number: int, offset: int, digest: str, key: str | None) -> None:
+        """Count a row that starts at a byte. `key` is what makes it a copy of an earlier one; None for a
+        row that is bad."""
         if key is not None and self._seen.setdefault(key, number) != number:
             self._duplicates[str(number)] = self._seen[key]
+        if not self._lines:
+            self._offset = offset
         self._lines.append((number, digest))
         self.rows += 1
         if len(self._lines) == self.config.rows_per_part:
@@ -145,6 +154,7 @@ class _Cutter:
         payload: dict[str, Any] = {
             "file": str(self.path.absolute()),
             "first_line": first,
+            "offset": self._offset,
             "duplicates": self._duplicates,
         }
         facts = {"lines": self._lines, "duplicates": self._duplicates, "source": self.path.name}
@@ -175,7 +185,7 @@ def plan_file(
     cutter = _Cutter(config, path, slug)
     problem: str | None = None
     good, by_bytes = False, False
-    for number, line in numbered_lines(path, config.max_row_bytes):
+    for number, offset, line in numbered_lines(path, config.max_row_bytes):
         full = limit is not None and cutter.rows >= limit
         if full and good:
             break
@@ -191,7 +201,7 @@ def plan_file(
             except BadRow as bad:
                 key, problem = None, problem or f"line {number}: {bad.detail}"
         if not full:
-            cutter.add(number, digest, key)
+            cutter.add(number, offset, digest, key)
     cutter.close()
     if not good:
         why = problem or "it has only blank lines"
@@ -208,9 +218,8 @@ def import_unit(config: ImportConfig, unit: Unit, parse: Callable[[Row, str], An
     path, first = Path(unit.payload["file"]), unit.payload["first_line"]
     duplicates: dict[str, int] = unit.payload["duplicates"]
     left = unit.rows
-    for number, line in numbered_lines(path, config.max_row_bytes):
-        if number < first:
-            continue
+    # Units are many and files are large: none reads what stands before it.
+    for number, _, line in numbered_lines(path, config.max_row_bytes, first, unit.payload["offset"]):
         if left == 0:
             return
         left -= 1
