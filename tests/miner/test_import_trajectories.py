@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -338,3 +339,18 @@ def test_pipe_is_refused_and_does_not_hang(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     with pytest.raises(AssayError, match="pipe or a device"):
         run(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_units_do_not_read_what_stands_before_them(tmp_path: Path, name: str) -> None:
+    lines = [json.dumps(row(number)).encode() for number in range(9)]
+    data = b"\n".join([b"", *lines[:4], b"   ", b"x" * 5000, *lines[4:]]) + b"\r\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    config = ImportConfig(rows_per_part=2, max_row_bytes=4000)
+    units = plan_trajectories(config, [path])
+    found = [one for unit in units for one in import_trajectories(config, unit, 0)]
+    kept = [one.records[0].instance_id for one in found if isinstance(one, Keep)]
+    assert kept == [f"org__repo-{number}" for number in range(9)]
+    assert [one.id for one in found if isinstance(one, Drop)] == [f"{name}:7"]
+    assert all(data[unit.payload["offset"] :].startswith((b"{", b"xxx")) for unit in units)
