@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,27 @@ def test_second_demo_makes_nothing_again(demo: Path, repo: Path, problems: Path)
             assert stage["skipped"] == stage["units"], stage
         elif stage["stage"] in ("train", "eval"):
             assert stage["done"] == "already"
+
+
+def test_model_whose_weights_are_gone_is_trained_again(demo: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    shutil.copytree(demo, run_dir)
+    weights = run_dir / "models" / "rm" / "model.safetensors"
+    before = weights.read_bytes()
+    weights.unlink()
+    ran = assay("train", "--run-dir", run_dir)
+    assert ran.code == 0, ran.err
+    assert weights.read_bytes() == before
+
+
+def test_model_folder_that_is_no_model_is_left_alone(demo: Path, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    shutil.copytree(demo, run_dir)
+    (run_dir / "models" / "rm" / "run.json").unlink()
+    ran = assay("train", "--run-dir", run_dir)
+    assert ran.code == 2
+    assert "--clean" in ran.err
+    assert (run_dir / "models" / "rm" / "model.safetensors").exists()
 
 
 def test_verified_bytes_do_not_depend_on_workers(
