@@ -33,6 +33,11 @@ MAX_FRACTION_BYTES = 1024
 # What a container weighs in values, since an empty one takes few bytes here and many in memory.
 _WEIGHT = {b"S": 4, b"Z": 4, b"m": 4, b"o": 6, b"k": 6, b"f": 6, b"q": 14}
 
+_NODES = {tag: 1 + weight for tag, weight in _WEIGHT.items()}
+_CONSTANTS = {b"N": None, b"T": True, b"F": False}
+# The lengths that nearly all values have, as the one byte that each takes.
+_SHORT = [bytes([number]) for number in range(128)]
+
 _DOUBLE = struct.Struct(">d")
 _COMPLEX = struct.Struct(">dd")
 _NAN = bytes.fromhex("7ff8000000000000")
@@ -82,6 +87,8 @@ def decode_counted(
 
 
 def _varint(number: int) -> bytes:
+    if number < 128:
+        return _SHORT[number]
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -152,21 +159,19 @@ class _Encoder:
 
     def head(self, tag: bytes, count: int) -> None:
         self.nodes += _WEIGHT.get(tag, 0)
-        self.out += tag
-        self.out += _varint(count)
+        self.out += tag + _varint(count)
 
     def blob(self, tag: bytes, data: bytes | bytearray) -> None:
         if len(data) > self.max_bytes:
             raise EncodeError(f"larger than {self.max_bytes} bytes")
-        self.head(tag, len(data))
+        self.out += tag + _varint(len(data))
         self.out += data
 
     def integer(self, value: int) -> None:
         size = value.bit_length() // 8 + 1
         if size > self.max_bytes:
             raise EncodeError(f"larger than {self.max_bytes} bytes")
-        self.head(b"i", size)
-        self.out += value.to_bytes(size, "little", signed=True)
+        self.out += b"i" + _varint(size) + value.to_bytes(size, "little", signed=True)
 
     def double(self, value: float) -> None:
         self.out += _DOUBLE.pack(value) if value == value else _NAN
@@ -243,6 +248,7 @@ def _name(kind: type) -> str:
 class _Decoder:
     def __init__(self, data: bytes, max_depth: int, max_nodes: int) -> None:
         self.data = data
+        self.size = len(data)
         self.at = 0
         self.max_depth = max_depth
         self.max_nodes = max_nodes
@@ -250,15 +256,15 @@ class _Decoder:
 
     def take(self, depth: int) -> Any:
         tag = self.raw(1)
-        self.nodes += 1 + _WEIGHT.get(tag, 0)
+        self.nodes += _NODES.get(tag, 1)
         if self.nodes > self.max_nodes:
             raise DecodeError(f"more than {self.max_nodes} values")
         if tag == b"i":
             return self.integer_body()
         if tag == b"s":
             return self.blob().decode("utf-8", "surrogatepass")
-        if tag in b"NTF":
-            return {b"N": None, b"T": True, b"F": False}[tag]
+        if tag in _CONSTANTS:
+            return _CONSTANTS[tag]
         if tag == b"d":
             return self.double()
         if tag in b"ltSZq":
@@ -275,12 +281,11 @@ class _Decoder:
         return self.other(tag)
 
     def raw(self, size: int) -> bytes:
-        end = self.at + size
-        if end > len(self.data):
+        at = self.at
+        self.at = end = at + size
+        if end > self.size:
             raise DecodeError("cut off")
-        part = self.data[self.at : end]
-        self.at = end
-        return part
+        return self.data[at:end]
 
     def varint(self) -> int:
         number = shift = 0
@@ -295,13 +300,20 @@ class _Decoder:
 
     def count(self, each: int) -> int:
         """A count of items of at least `each` bytes: a claim larger than the input is refused unread."""
-        number = self.varint()
-        if number * each > len(self.data) - self.at:
+        at = self.at
+        if at < self.size and (number := self.data[at]) < 128:
+            self.at = at + 1
+        else:
+            number = self.varint()
+        if number * each > self.size - self.at:
             raise DecodeError("cut off")
         return number
 
     def blob(self) -> bytes:
-        return self.raw(self.count(1))
+        size = self.count(1)
+        at = self.at
+        self.at = at + size
+        return self.data[at : at + size]
 
     def integer(self) -> int:
         if self.raw(1) != b"i":
