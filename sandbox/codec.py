@@ -129,6 +129,7 @@ class _Encoder:
             self.double(value)
         elif kind is list or kind is tuple:
             self.deeper(depth)
+            self.room(len(value))
             self.head(b"l" if kind is list else b"t", len(value))
             for item in value:
                 self.put(item, depth + 1)
@@ -136,6 +137,7 @@ class _Encoder:
             self.mapping(b"m", value, depth)
         elif kind is set or kind is frozenset:
             self.deeper(depth)
+            self.room(len(value))
             self.unordered(b"S" if kind is set else b"Z", value, depth)
         elif kind is bytes or kind is bytearray:
             self.blob(b"b" if kind is bytes else b"a", value)
@@ -156,6 +158,11 @@ class _Encoder:
         # A cycle has no end, so this bound finds it too.
         if depth >= self.max_depth:
             raise EncodeError(f"nested deeper than {self.max_depth}, or a cycle")
+
+    def room(self, count: int) -> None:
+        # Told before the first item: a program that made millions has spent its time on them already.
+        if self.nodes + count > MAX_NODES:
+            raise EncodeError(f"more than {MAX_NODES} values")
 
     def head(self, tag: bytes, count: int) -> None:
         self.nodes += _WEIGHT.get(tag, 0)
@@ -178,6 +185,7 @@ class _Encoder:
 
     def mapping(self, tag: bytes, value: dict[Any, Any], depth: int) -> None:
         self.deeper(depth)
+        self.room(2 * len(value))
         self.head(tag, len(value))
         for key, item in value.items():
             self.put(key, depth + 1)
@@ -226,6 +234,7 @@ class _Encoder:
             self.deeper(depth)
             if value.maxlen is not None:
                 raise EncodeError("a deque with maxlen")
+            self.room(len(value))
             self.head(b"q", len(value))
             for item in value:
                 self.put(item, depth + 1)
@@ -309,6 +318,11 @@ class _Decoder:
             raise DecodeError("cut off")
         return number
 
+    def room(self, count: int, each: int) -> int:
+        if self.nodes + count * each > self.max_nodes:
+            raise DecodeError(f"more than {self.max_nodes} values")
+        return count
+
     def blob(self) -> bytes:
         size = self.count(1)
         at = self.at
@@ -333,7 +347,7 @@ class _Decoder:
 
     def sequence(self, tag: bytes, depth: int) -> Any:
         self.deeper(depth)
-        items = [self.take(depth + 1) for _ in range(self.count(1))]
+        items = [self.take(depth + 1) for _ in range(self.room(self.count(1), 1))]
         if tag == b"l":
             return items
         if tag == b"t":
@@ -350,7 +364,7 @@ class _Decoder:
 
     def mapping(self, tag: bytes, depth: int) -> Any:
         self.deeper(depth)
-        pairs = [(self.take(depth + 1), self.take(depth + 1)) for _ in range(self.count(2))]
+        pairs = [(self.take(depth + 1), self.take(depth + 1)) for _ in range(self.room(self.count(2), 2))]
         _refuse_collisions([key for key, _ in pairs])
         made = dict(pairs)
         if len(made) != len(pairs):
