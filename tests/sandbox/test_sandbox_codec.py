@@ -6,13 +6,15 @@ import datetime
 import decimal
 import fractions
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox import DecodeError, EncodeError, decode, encode, equal
-from sandbox.codec import MAX_DEPTH, decode_counted
+from sandbox.codec import MAX_DEPTH, MAX_NODES, decode_counted
 
 settings.register_profile("sandbox", deadline=None, max_examples=60)
 settings.load_profile("sandbox")
@@ -245,3 +247,16 @@ def test_keys_with_one_hash_cannot_make_decoding_quadratic() -> None:
 def test_bytes_that_encode_nothing_raise_decode_error(data: bytes) -> None:
     with pytest.raises(DecodeError):
         decode(data)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, frozenset, dict.fromkeys])
+def test_too_many_values_are_refused_before_the_first_is_looked_at(kind: Callable[[Any], Any]) -> None:
+    many = kind([object(), *range(MAX_NODES)])
+    with pytest.raises(EncodeError, match="more than"):
+        encode(many)
+
+
+def test_a_claim_of_too_many_values_is_refused_before_the_first_is_looked_at() -> None:
+    claim = bytes([MAX_NODES & 127 | 128, MAX_NODES >> 7 & 127 | 128, MAX_NODES >> 14])
+    with pytest.raises(DecodeError, match="more than"):
+        decode(b"l" + claim + b"?" * MAX_NODES)
