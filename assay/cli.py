@@ -144,7 +144,10 @@ _source_command(
     "mine", "repos", "Git repositories: work tree, bare, or .git folder.", "Mine edits from git histories."
 )
 _table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
-_table_command("label", "Give each selected edit a criterion, with its evidence.", ("select", "label"))
+_table_command("dedup", "Of edits that are nearly the same, keep the earliest.", ("dedup",))
+_table_command(
+    "label", "Give each selected edit a criterion, with its evidence.", ("select", "dedup", "label")
+)
 _table_command("build", "Build preference pairs from labelled edits.", ("build",))
 _source_command(
     "problems", "problems", "Problem files in the HumanEval format (JSONL).", "Import programming problems."

@@ -14,7 +14,7 @@ from typing import Any
 
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
-from miner.config import ImportConfig, MineConfig, SelectConfig
+from miner.config import DedupConfig, ImportConfig, MineConfig, SelectConfig
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
@@ -40,6 +40,7 @@ class Recipe:
     sources: Sources = Sources()
     mine: MineConfig = MineConfig()
     select: SelectConfig = SelectConfig()
+    dedup: DedupConfig = DedupConfig()
     label: LabelConfig = LabelConfig()
     build: BuildConfig = BuildConfig()
     importing: ImportConfig = ImportConfig()

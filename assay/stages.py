@@ -109,6 +109,16 @@ STAGES: dict[str, Stage] = {
             step=lambda recipe, root: _mine().SelectEdits(recipe.select, root, recipe.seed),
         ),
         Stage(
+            name="dedup",
+            considers="edits",
+            outputs=(VERDICTS,),
+            code=_MINER,
+            libraries=("pyarrow", "numpy", "rensa"),
+            settings=lambda recipe: [recipe.dedup],
+            plan=lambda run, _, limit: _mine().plan_dedup(run, limit),
+            step=lambda recipe, root: _mine().DedupEdits(recipe.dedup, root, recipe.seed),
+        ),
+        Stage(
             name="label",
             considers="edits",
             outputs=outputs_of("labels"),

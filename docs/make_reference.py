@@ -33,7 +33,8 @@ OUT = Path(__file__).parent / "reference"
 SETTINGS = {
     "mine": ("mine",),
     "select": ("select",),
-    "label": ("select", "label"),
+    "dedup": ("dedup",),
+    "label": ("select", "dedup", "label"),
     "build": ("label", "build"),
     "problems": ("importing",),
     "trajectories": ("importing",),
@@ -44,7 +45,7 @@ SETTINGS = {
     "train": ("train",),
     "eval": ("train",),
 }
-RUNS = {"label": ("select", "label"), "verify": ("tests", "sample", "verify")}
+RUNS = {"label": ("select", "dedup", "label"), "verify": ("tests", "sample", "verify")}
 
 
 def cell(text: Any) -> str:

@@ -104,6 +104,23 @@ class SelectConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class DedupConfig:
+    """Which edits count as near-duplicates.
+
+    Attributes:
+        threshold: estimated Jaccard similarity of the changes, and of the files on both sides, from which
+            two edits are near-duplicates; the earlier one stays.
+    """
+
+    threshold: float = 0.75
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that is no similarity."""
+        if not 0 < self.threshold <= 1:
+            raise AssayError(f"dedup.threshold: {self.threshold} must be above 0 and at most 1")
+
+
+@dataclasses.dataclass(frozen=True)
 class ImportConfig:
     """How published problems and trajectories are read.
 

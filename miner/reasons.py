@@ -47,6 +47,11 @@ SELECT = {
     "license_not_allowed": "the repository's licence is not among those wanted",
 }
 
+DEDUP = {
+    "exact_duplicate": "an earlier edit has the same two versions",
+    "near_duplicate": "an earlier edit made almost the same change to almost the same file",
+}
+
 IMPORT = {
     "line_too_long": "the line or file is longer than the limit",
     "bad_json": "the line or file is not a JSON object",
@@ -59,6 +64,7 @@ IMPORT = {
 REASONS: dict[str, dict[str, str]] = {
     "mine": MINE,
     "select": SELECT,
+    "dedup": DEDUP,
     "problems": IMPORT,
     "trajectories": IMPORT,
 }

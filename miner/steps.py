@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from miner.config import ImportConfig, MineConfig, SelectConfig
+from miner.config import DedupConfig, ImportConfig, MineConfig, SelectConfig
+from miner.dedup import dedup_unit, plan_dedup
 from miner.edits import mine_unit, plan_mine
 from miner.filters import plan_select, select_unit
 from miner.importers.problems import import_problems, plan_problems
@@ -24,10 +25,12 @@ __all__ = [
     "PROBLEMS_OUTPUTS",
     "SELECT_OUTPUTS",
     "TRAJECTORIES_OUTPUTS",
+    "DedupEdits",
     "ImportProblems",
     "ImportTrajectories",
     "MineEdits",
     "SelectEdits",
+    "plan_dedup",
     "plan_mine",
     "plan_problems",
     "plan_select",
@@ -61,6 +64,20 @@ class SelectEdits(UnitStep):
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome an edit of the part."""
         return select_unit(self.config, self.run_dir, unit)
+
+
+class DedupEdits(UnitStep):
+    """Of edits that are nearly the same, the earliest is kept."""
+
+    name = "dedup"
+
+    def __init__(self, config: DedupConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.run_dir = config, run_dir
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome for each edit that `select` kept."""
+        return dedup_unit(self.config, self.run_dir, unit)
 
 
 class ImportProblems(UnitStep):

@@ -41,8 +41,11 @@ class Output:
 
 VERDICTS = Output("verdicts")
 
+WHOLE = "all"
+"""Name of the only unit of a stage that has to see all rows at once."""
+
 ORDER = (
-    *("mine", "select", "label", "build"),
+    *("mine", "select", "dedup", "label", "build"),
     *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
 )
 """Stages in the order in which data passes them."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from labelers.commits import criteria, pairs
 from labelers.commits.config import BuildConfig, LabelConfig
 from schemas import shards
-from schemas.errors import ShardError
+from schemas.errors import RunDirError, ShardError
 from schemas.ids import digest_json
-from schemas.records import Edit, Label, Verdict
+from schemas.records import Edit, Label
 from schemas.rundir import RunDir
-from schemas.stage import Keep, Outcome, Unit
+from schemas.stage import VERDICTS, WHOLE, Keep, Outcome, Unit
 from schemas.steps import UnitStep
+from schemas.verdicts import kept_of
 
 
 def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
@@ -26,17 +27,25 @@ def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
 
 
 def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
-    """One unit a part of `edits`; it considers the edits that `select` kept."""
+    """One unit a part of `edits`; it considers the edits that `dedup` kept.
+
+    Raises:
+        RunDirError: `mine` or `dedup` has not finished.
+    """
+    parts = run.units_per_part("edits")
+    verdicts = run.part_path("dedup", VERDICTS, WHOLE)
+    try:
+        decided = shards.read_sidecar(verdicts)
+    except ShardError:
+        raise RunDirError(f"{run.root}: no verdicts of dedup yet; run select and dedup first") from None
     units, left = [], limit
-    for unit in run.units_per_part("edits", ("verdicts/select",)):
-        counted = shards.read_sidecar(run.root / unit.payload["verdicts/select"]).accounting
-        if counted is None:
-            raise ShardError(
-                f"{run.root}: verdicts of select lack their accounting; run select again with --clean"
-            )
-        rows = counted.kept if left is None else min(left, counted.kept)
+    for part in parts:
+        kept = len(kept_of(verdicts, "edits", run.root / part.payload["edits"]))
+        rows = kept if left is None else min(left, kept)
         left = None if left is None else left - rows
-        units.append(dataclasses.replace(unit, rows=rows, payload={**unit.payload, "limit": rows}))
+        payload = {**part.payload, "verdicts": str(verdicts.relative_to(run.root)), "limit": rows}
+        inputs = {**part.inputs, "verdicts": decided.sha256}
+        units.append(dataclasses.replace(part, rows=rows, payload=payload, inputs=inputs))
     return _with_criteria(units, config.criteria_file)
 
 
@@ -55,11 +64,11 @@ class LabelEdits(UnitStep):
         self.config, self.run_dir = config, run_dir
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
-        """Yield a `Label` for each edit that `select` kept."""
-        verdicts = shards.iter_rows(self.run_dir / unit.payload["verdicts/select"], Verdict, ["id", "keep"])
-        kept = {row["id"] for row in verdicts if row["keep"]}
+        """Yield a `Label` for each edit that `dedup` kept."""
+        shard = self.run_dir / unit.payload["edits"]
+        kept = kept_of(self.run_dir / unit.payload["verdicts"], "edits", shard)
         found = criteria.load(self.config.criteria_file)
-        edits = shards.iter_rows(self.run_dir / unit.payload["edits"], Edit)
+        edits = shards.iter_rows(shard, Edit)
         selected = (edit for edit in edits if edit["id"] in kept)
         for edit in itertools.islice(selected, unit.payload["limit"]):
             yield Keep((pairs.label(edit, found, self.config),))
