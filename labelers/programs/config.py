@@ -59,7 +59,7 @@ class TestsConfig:
     max_calls: int = 60
     max_call_bytes: int = 16384
     max_mutants: int = 24
-    cpu_s: float = 1.0
+    cpu_s: float = 2.0
     wall_s: float = 8.0
     suite_cpu_s: float = 10.0
     suite_wall_s: float = 40.0
@@ -69,6 +69,9 @@ class TestsConfig:
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "max_calls", "max_mutants")
         _check(self, 1, 1 << 24, "max_call_bytes")
+        # All calls of a function travel in one job, which takes 64 MiB at most.
+        if self.max_calls * self.max_call_bytes > 32 << 20:
+            raise ValueError("max_calls times max_call_bytes must not exceed 32 MiB")
         _check(self, 0.1, 3600, "cpu_s", "wall_s", "suite_cpu_s", "suite_wall_s")
         _check(self, 16, 1 << 20, "memory_mb")
         _check(self, 1, 1024, "workers")
