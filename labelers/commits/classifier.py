@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelers.commits.criteria import Criterion, pattern
+from schemas.changes import changed_lines
 
 VERSION = "terms-2"
 
@@ -72,18 +73,6 @@ def _hits(terms: Sequence[str], text: str) -> list[str]:
             stems.append(word)
     kept = set(stems)
     return [word for word in words if word in kept]
-
-
-def changed_lines(edit: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """(lines only in the old file, lines only in the new file) of an edit, by its hunks."""
-    old, new = edit["old_contents"].split("\n"), edit["new_contents"].split("\n")
-    removed, added = [], []
-    for hunk in edit["hunks"]:
-        if hunk["old_lines"]:
-            removed += old[hunk["old_start"] - 1 : hunk["old_start"] - 1 + hunk["old_lines"]]
-        if hunk["new_lines"]:
-            added += new[hunk["new_start"] - 1 : hunk["new_start"] - 1 + hunk["new_lines"]]
-    return removed, added
 
 
 def _single_intent(subject: str, body: str, hunks: int, ranked: Sequence[float]) -> float:
