@@ -1,13 +1,12 @@
 """The select stage: which edits go on to be labelled.
 
 In: one part of the `edits` table. Out: one outcome an edit, in the part's order: a `Keep` with its
-verdict, or a `Drop` with a reason of `miner.reasons.SELECT`. An edit is judged by itself alone, except
-that an exact copy of an earlier edit of the same part is dropped. Contents are never copied.
+verdict, or a `Drop` with a reason of `miner.reasons.SELECT`. An edit is judged by itself alone (copies
+of one another are for `dedup` to find). Contents are never copied.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -94,26 +93,13 @@ def judge(config: SelectConfig, edit: dict[str, Any]) -> tuple[str, str | None] 
     return _by_provenance(config, edit) or _by_size(config, edit) or _by_content(edit)
 
 
-def _contents_digest(edit: dict[str, Any]) -> bytes:
-    old = edit["old_contents"].encode()
-    state = hashlib.blake2b(len(old).to_bytes(8, "big"), digest_size=16)
-    state.update(old)
-    state.update(edit["new_contents"].encode())
-    return state.digest()
-
-
 def select_edits(config: SelectConfig, edits: Iterator[dict[str, Any]]) -> Iterator[Outcome]:
     """One outcome for every edit, in order."""
-    seen: dict[bytes, str] = {}
     for edit in edits:
-        verdict = judge(config, edit)
-        if verdict is None:
-            first = seen.setdefault(_contents_digest(edit), edit["id"])
-            verdict = None if first == edit["id"] else ("duplicate", f"of {first}")
-        if verdict is None:
+        if (refused := judge(config, edit)) is None:
             yield Keep((Verdict(id=edit["id"], stage=STAGE, keep=True, reason=None, detail=None),))
         else:
-            yield Drop(edit["id"], *verdict)
+            yield Drop(edit["id"], *refused)
 
 
 def select_unit(config: SelectConfig, run_dir: Path, unit: Unit) -> Iterator[Outcome]:

@@ -39,7 +39,6 @@ SELECT = {
     "too_many_changed_lines": "too many lines changed",
     "too_many_hunks": "too many places changed",
     "secret": "a version holds what looks like a credential",
-    "duplicate": "an earlier edit of the part has the same two versions",
     "bot": "the author is a known bot",
     "reverted": "a later commit reverts it",
     "ai_assisted": "the message names an assistant",
