@@ -33,13 +33,9 @@ def label(edit: Mapping[str, Any], criteria: Sequence[Criterion], config: LabelC
     )
 
 
-def _refusal(
-    edit: Mapping[str, Any], given: Mapping[str, Any], config: BuildConfig
-) -> tuple[str, str] | None:
+def _refusal(given: Mapping[str, Any], config: BuildConfig) -> tuple[str, str] | None:
     if given["criterion"] is None:
         return "no_criterion", "no criterion is supported"
-    if edit["reverted_by"] is not None:
-        return "reverted", f"reverted by {edit['reverted_by']}"
     if given["confidence"] < config.min_confidence:
         return "low_confidence", f"{given['criterion']} at {given['confidence']:.2f}"
     if given["single_intent"] < config.min_single_intent:
@@ -55,7 +51,7 @@ def pair(
     seed: int,
 ) -> Outcome:
     """A preference pair from an edit and its label (rows of `edits` and `labels`), or why there is none."""
-    if refused := _refusal(edit, given, config):
+    if refused := _refusal(given, config):
         return Drop(edit["id"], *refused)
     own = next(criterion for criterion in criteria if criterion.code == given["criterion"])
     idx = content_id("pair", edit["id"], own.code)

@@ -6,6 +6,5 @@ REASONS: dict[str, dict[str, str]] = {
         "no_criterion": "no criterion reached the score that a label needs",
         "low_confidence": "the labeler was less sure of the criterion than the recipe asks",
         "several_purposes": "the edit seems to have more than one purpose",
-        "reverted": "a later commit says that it reverts this one",
     },
 }
