@@ -337,21 +337,23 @@ def test_pair_prefers_the_new_version_and_carries_its_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "row_change", "reason"),
+    ("change", "reason"),
     [
-        ({"criterion": None, "confidence": 0.0}, {}, "no_criterion"),
-        ({"confidence": 0.2}, {}, "low_confidence"),
-        ({"single_intent": 0.1}, {}, "several_purposes"),
-        ({}, {"reverted_by": "d" * 40}, "reverted"),
+        ({"criterion": None, "confidence": 0.0}, "no_criterion"),
+        ({"confidence": 0.2}, "low_confidence"),
+        ({"single_intent": 0.1}, "several_purposes"),
     ],
 )
-def test_unfit_label_drops_the_edit_with_its_reason(
-    change: dict[str, Any], row_change: dict[str, Any], reason: str
-) -> None:
-    row = edit(OLD, NEW, "Fix crash in parse", **row_change)
+def test_unfit_label_drops_the_edit_with_its_reason(change: dict[str, Any], reason: str) -> None:
+    row = edit(OLD, NEW, "Fix crash in parse")
     outcome = pairs.pair(row, labelled(row, **change), BUILT_IN, BuildConfig(), 0)
     assert isinstance(outcome, Drop)
     assert outcome.reason == reason
+
+
+def test_reverted_edit_that_select_let_through_becomes_a_pair() -> None:
+    row = edit(OLD, NEW, "Fix crash in parse", reverted_by="d" * 40)
+    assert isinstance(pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0), Keep)
 
 
 @pytest.mark.parametrize("split_by", ["repo", "file", "commit"])
