@@ -74,7 +74,7 @@ def dedup_unit(config: DedupConfig, run_dir: Path, unit: Unit) -> Iterator[Outco
     gone = duplicates(looked, pairs, sides, config.threshold)
     for own in looked.ids:
         if (why := gone.get(own)) is None:
-            yield Keep((Verdict(id=own, stage="dedup", keep=True, reason=None, detail=None),))
+            yield Keep((Verdict(id=own, stage="dedup", keep=True, reason=None, detail=None, marks=[]),))
         else:
             reason = "exact_duplicate" if why.exact else "near_duplicate"
             yield Drop(own, reason, f"{why.stays} stays")

@@ -18,10 +18,10 @@ import pygit2
 
 from miner import origins, provenance
 from miner.config import MineConfig
-from miner.diff import line_hunks
+from miner.diff import compare
 from miner.history import Change, FileChange, decode, read_changes, read_history
 from miner.languages import HEADER, language_of, language_of_path
-from miner.licenses import repository_license
+from miner.licenses import license_of_header, repository_license
 from miner.messages import is_low_signal
 from miner.repository import Repository, open_repository, slug_of, trust_object_store
 from schemas.errors import AssayError
@@ -162,7 +162,7 @@ def _edit(source: _Source, change: Change) -> Edit:
             raise _Dropped("generated", why)
         if why := origins.minified_content(new_contents, language):
             raise _Dropped("minified", why)
-    hunks = line_hunks(old, new)
+    hunks, patch_id = compare(file.path, old, new)
     commit = change.commit
     return Edit(
         id=content_id(source.repo, commit, path),
@@ -173,13 +173,19 @@ def _edit(source: _Source, change: Change) -> Edit:
         language=language,
         old_contents=old_contents,
         new_contents=new_contents,
+        old_id=file.old_id,
+        new_id=file.new_id,
+        patch_id=patch_id,
         subject=provenance.first_line(message),
         message=message,
         author_time=author_time,
         commit_time=commit_time,
         license=source.license,
+        file_license=license_of_header(new_contents),
         merged_by=_merged_by(message, source.merged.get(commit)),
         reverted_by=source.reverted.get(commit),
+        reverted_how="message" if commit in source.reverted else None,
+        cherry_picked_from=provenance.cherry_picked_from(message),
         bot=provenance.is_bot(decode(change.author), decode(change.email)),
         ai_assisted=provenance.ai_assistant(message),
         hunks=hunks,

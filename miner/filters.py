@@ -97,7 +97,7 @@ def select_edits(config: SelectConfig, edits: Iterator[dict[str, Any]]) -> Itera
     """One outcome for every edit, in order."""
     for edit in edits:
         if (refused := judge(config, edit)) is None:
-            yield Keep((Verdict(id=edit["id"], stage=STAGE, keep=True, reason=None, detail=None),))
+            yield Keep((Verdict(id=edit["id"], stage=STAGE, keep=True, reason=None, detail=None, marks=[]),))
         else:
             yield Drop(edit["id"], *refused)
 

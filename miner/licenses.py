@@ -19,6 +19,8 @@ from miner.repository import trust_object_store
 
 MAX_LICENSE_BYTES = 200_000
 _MAX_FILES = 8
+_HEADER_CHARS = 4000
+_HEADER = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{1,200})")
 _NAME = re.compile(
     r"^(?:(?:un)?licen[cs]e|copying|mit-licen[cs]e|apache-licen[cs]e)(?:[.-](?:txt|md|rst|markdown|lesser|mit|apache"
     r"|apache2|apache-2\.0|bsd|mpl|mpl-2\.0|gpl|lgpl|agpl|isc|0bsd|zlib|unlicense|cc0))*$",
@@ -144,6 +146,12 @@ def license_of_files(files: Sequence[tuple[str, str]]) -> str | None:
         return ids.pop()
     chosen = all(re.search(r"licen[cs]e-\w", name, re.IGNORECASE) for name in found)
     return " OR ".join(sorted(one for one in ids if one is not None)) if chosen else None
+
+
+def license_of_header(content: str) -> str | None:
+    """The SPDX expression of a file's own `SPDX-License-Identifier`, or None."""
+    match = _HEADER.search(content[:_HEADER_CHARS])
+    return match[1].strip() if match else None
 
 
 def repository_license(path: Path, commit: str) -> str | None:

@@ -32,6 +32,7 @@ _REVERTS_COMMITS = re.compile(
     r"\bthis reverts commits?:?\s+([0-9a-f]{7,64}(?:(?:,|\s|and|&)+[0-9a-f]{7,64})*)\b", re.IGNORECASE
 )
 _REVERTS_PR = re.compile(r"^Reverts (?:[\w.-]{1,100}/[\w.-]{1,100})?#(\d{1,9})\s*$", re.MULTILINE)
+_CHERRY_PICK = re.compile(r"^\(cherry picked from commit ([0-9a-f]{7,64})\)\s*$", re.MULTILINE)
 
 _BOT = re.compile(
     r"\[bot\]|(?:^|[\s_-])(?:bot|robot)$|^bot[\s_-]"
@@ -113,6 +114,12 @@ def reverted_commits(message: str) -> list[str]:
 def reverted_requests(message: str) -> list[str]:
     """`pr:<n>` of the pull requests that a message says it reverts (GitHub's `Reverts owner/name#n`)."""
     return [f"pr:{int(number)}" for number in _REVERTS_PR.findall(message)]
+
+
+def cherry_picked_from(message: str) -> str | None:
+    """The commit that `git cherry-pick -x` says a commit was picked from, as written; the last one named."""
+    found: list[str] = _CHERRY_PICK.findall(message)
+    return found[-1] if found else None
 
 
 def is_bot(name: str, email: str) -> bool:

@@ -32,20 +32,58 @@ class Edit:
     language: str = column("programming language, in the spelling of the `language` column of pairs")
     old_contents: Text = column("the whole file before the commit")
     new_contents: Text = column("the whole file after the commit")
+    old_id: str = column("git's object id of the file before")
+    new_id: str = column("git's object id of the file after")
+    patch_id: str = column(
+        "hash of the change with three lines around it, all whitespace and line numbers left out, "
+        "by the recipe of `git patch-id --stable`: the same patch has the same id on every branch and fork"
+    )
     subject: str = column("first line of the commit message")
     message: Text = column("the whole commit message")
     author_time: int = column("author time, seconds since 1970 UTC")
     commit_time: int = column("committer time, seconds since 1970 UTC")
-    license: str | None = column("SPDX id of the repository's licence file; null when none was recognised")
+    license: str | None = column(
+        "SPDX expression of the repository's licence files; null when none was recognised"
+    )
+    file_license: str | None = column(
+        "SPDX expression that the file's own `SPDX-License-Identifier` gives; null when it has none"
+    )
     merged_by: str | None = column(
         "how it got in: `merge-commit`, `pr:<n>`, `mr:<n>`, `review-trailer`; null when git does not tell"
     )
-    reverted_by: str | None = column("commit that says it reverts this one; null when none in this history")
+    reverted_by: str | None = column("commit that reverts this one; null when none in this history")
+    reverted_how: str | None = column(
+        "`message` when `reverted_by` says so, `content` when it puts the old file back; null when neither"
+    )
+    cherry_picked_from: str | None = column(
+        "commit that the message says this one was picked from, as written there; null when it names none"
+    )
     bot: bool = column("the author is a known bot")
     ai_assisted: str | None = column("assistant named by a trailer of the message; null when none")
     hunks: list[Hunk] = column("changed regions, top to bottom")
     lines_added: Int32 = column("lines only in the new file")
     lines_removed: Int32 = column("lines only in the old file")
+
+
+@record(table="repositories", sort=("repo", "head"))
+class RepositoryFacts:
+    """What is known of a mined repository: from git itself, and from a forge where somebody asked it."""
+
+    repo: str = column("owner/name when the origin remote tells, else the folder's name")
+    url: str | None = column("where it was fetched from, without credentials; null for a local path")
+    head: str = column("object id of the newest commit that was mined")
+    object_format: str = column("`sha1` or `sha256`")
+    roots: list[str] = column("commits without parents that `head` reaches; forks of one project share them")
+    commits: int = column("commits that `head` reaches")
+    first_commit_time: int | None = column("committer time of the oldest commit, seconds since 1970 UTC")
+    last_commit_time: int | None = column("committer time of `head`, seconds since 1970 UTC")
+    license: str | None = column("SPDX expression of its licence files; null when none was recognised")
+    license_files: list[str] = column("names of the licence files at the top of `head`'s tree")
+    contributors: int = column("distinct authors of its commits, bots left out, one a name or address")
+    stars: int | None = column("stars on its forge; null when not known")
+    issues: int | None = column("issues on its forge, open and closed; null when not known")
+    fork_of: str | None = column("owner/name that the forge says it was forked from; null when not known")
+    known_from: str | None = column("where stars and issues come from: a file's name or a forge's host")
 
 
 @record(table="verdicts", sort=("stage", "id"))
@@ -57,6 +95,7 @@ class Verdict:
     keep: bool = column("whether the row went on")
     reason: str | None = column("reason code of the drop; null when kept")
     detail: str | None = column("what a person would want to know about it, in a few words")
+    marks: list[str] = column("what a stage noted about a row without dropping it, such as `comment_only`")
 
 
 @record()
@@ -79,6 +118,32 @@ class Label:
     single_intent: float = column("0 to 1: estimated probability that the edit has one purpose")
     scores: list[CriterionScore] = column("every criterion with its score, in the criteria file's order")
     terms: list[str] = column("the terms of the message and change that spoke for `criterion`")
+
+
+@record(table="splits", sort=("id",))
+class SplitAssignment:
+    """The split of an edit, decided so that nothing of one split is known to the other."""
+
+    id: str = column("id of the edit")
+    split: str = column("`train` or `test`")
+    group: str = column("what was kept together: hash of the repositories, or of the file or commit")
+
+
+@record(table="excerpts", sort=("edit_id", "piece"))
+class Excerpt:
+    """The changed functions and classes of an edit with the lines that they need, or one purpose of it."""
+
+    id: str = column("hash of the edit's id, the piece and both contents")
+    edit_id: str = column("id of the edit")
+    piece: Int32 = column("which of the edit's separate changes this is, counted from 0")
+    pieces: Int32 = column("separate changes of the edit; 1 when all of it hangs together")
+    names: list[str] = column("qualified names of the changed functions and classes; empty outside of any")
+    old_contents: Text = column("the excerpt before the change")
+    new_contents: Text = column("the excerpt after the change")
+    hunks: list[Hunk] = column("the changed regions of this piece, in the line numbers of the whole files")
+    tokens: Int32 = column("estimated tokens of the longer side")
+    file_tokens: Int32 = column("estimated tokens of the longer whole file")
+    parses: bool = column("both sides parse without error, as far as the whole files do")
 
 
 @record()
@@ -113,7 +178,9 @@ class PreferencePair:
     repo: str = column("repository of the edit")
     commit: str = column("object id of the commit")
     path: str = column("file path inside the repository")
-    license: str | None = column("SPDX id of the repository's licence; null when none was recognised")
+    license: str | None = column(
+        "SPDX expression of the file's own header, else of the repository; null when neither is known"
+    )
     evidence: PairEvidence = column("what the label rests on")
     split: str = column("`train` or `test`")
 
@@ -292,8 +359,11 @@ TABLES: dict[str, type[Any]] = {
     table_of(cls): cls
     for cls in (
         Edit,
+        RepositoryFacts,
         Verdict,
         Label,
+        SplitAssignment,
+        Excerpt,
         PreferencePair,
         Problem,
         Program,

@@ -21,11 +21,13 @@ class Keep:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Drop:
-    """A considered row was dropped. `reason` is a short code, `detail` a few words for a person."""
+    """A considered row was dropped. `reason` is a short code, `detail` a few words for a person,
+    `marks` what else was noted about it."""
 
     id: str
     reason: str
     detail: str | None = None
+    marks: tuple[str, ...] = ()
 
 
 Outcome = Keep | Drop

@@ -113,7 +113,12 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
             current.drops[outcome.reason] += 1
             current.rows[VERDICTS].append(
                 Verdict(
-                    id=outcome.id, stage=self.stage, keep=False, reason=outcome.reason, detail=outcome.detail
+                    id=outcome.id,
+                    stage=self.stage,
+                    keep=False,
+                    reason=outcome.reason,
+                    detail=outcome.detail,
+                    marks=list(outcome.marks),
                 )
             )
             return

@@ -87,7 +87,7 @@ def pair(
                 repo=edit["repo"],
                 commit=edit["commit"],
                 path=edit["path"],
-                license=edit["license"],
+                license=edit["file_license"] or edit["license"],
                 evidence=evidence,
                 split=split_of(seed, group, config.test_share),
             ),
