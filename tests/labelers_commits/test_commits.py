@@ -44,6 +44,7 @@ def edit(
         "author_time": 0,
         "commit_time": 0,
         "license": "MIT",
+        "file_license": None,
         "merged_by": None,
         "reverted_by": None,
         "bot": False,

@@ -86,6 +86,11 @@ class Builder:
         self.git("update-ref", "HEAD", made)
         return made
 
+    def patch_id(self, commit: str) -> str:
+        """What git says about a commit's patch."""
+        patch = self.git("diff-tree", "-p", "--no-renames", commit)
+        return self.git("patch-id", "--stable", stdin=f"{patch}\n".encode()).split()[0]
+
     def head(self) -> str:
         return self.git("rev-parse", "HEAD")
 

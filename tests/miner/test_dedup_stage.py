@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from miner.config import DedupConfig
-from miner.diff import line_hunks
+from miner.diff import compare
 from miner.steps import DedupEdits, plan_dedup
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
@@ -33,16 +33,22 @@ def edit(repo: str, old: str, new: str, time: int) -> Edit:
         language="Python",
         old_contents=old,
         new_contents=new,
+        old_id=content_id(old),
+        new_id=content_id(new),
+        patch_id=compare(b"a.py", old.encode(), new.encode())[1],
         subject="Change it",
         message="Change it",
         author_time=time,
         commit_time=time,
         license=None,
+        file_license=None,
         merged_by=None,
         reverted_by=None,
+        reverted_how=None,
+        cherry_picked_from=None,
         bot=False,
         ai_assisted=None,
-        hunks=line_hunks(old.encode(), new.encode()),
+        hunks=compare(b"a.py", old.encode(), new.encode())[0],
         lines_added=1,
         lines_removed=1,
     )
@@ -70,7 +76,9 @@ def finish(run: RunDir, stage: str, output: Output, unit: str, rows: list[Any], 
 def selected(run: RunDir, unit: str, edits: list[Edit], refused: int = 0) -> None:
     """A part of edits of which `select` refused the last few."""
     verdicts = [
-        Verdict(id=one.id, stage="select", keep=keep, reason=None if keep else "too_large", detail=None)
+        Verdict(
+            id=one.id, stage="select", keep=keep, reason=None if keep else "too_large", detail=None, marks=[]
+        )
         for number, one in enumerate(edits)
         for keep in [number < len(edits) - refused]
     ]

@@ -36,13 +36,19 @@ def edit(old: str = OLD, new: str = NEW, **change: Any) -> dict[str, Any]:
         language="Python",
         old_contents=old,
         new_contents=new,
+        old_id="1" * 40,
+        new_id="2" * 40,
+        patch_id="3" * 40,
         subject="Sum what was given",
         message="Sum what was given",
         author_time=1,
         commit_time=1,
         license="MIT",
+        file_license=None,
         merged_by=None,
         reverted_by=None,
+        reverted_how=None,
+        cherry_picked_from=None,
         bot=False,
         ai_assisted=None,
         hunks=[Hunk(old_start=1, old_lines=1, new_start=1, new_lines=1)],
@@ -61,7 +67,9 @@ def why(row: dict[str, Any], **settings: Any) -> str | None:
 def test_plain_edit_is_kept_with_a_verdict() -> None:
     row = edit()
     (outcome,) = select_edits(SelectConfig(), iter([row]))
-    assert outcome == Keep((Verdict(id=row["id"], stage="select", keep=True, reason=None, detail=None),))
+    assert outcome == Keep(
+        (Verdict(id=row["id"], stage="select", keep=True, reason=None, detail=None, marks=[]),)
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,15 @@ from schemas.records import TABLES, Verdict
 
 
 def verdict(n: int, **change: Any) -> dict[str, Any]:
-    return {"id": f"{n:03}", "stage": "mine", "keep": False, "reason": "merge", "detail": None, **change}
+    return {
+        "id": f"{n:03}",
+        "stage": "mine",
+        "keep": False,
+        "reason": "merge",
+        "detail": None,
+        "marks": [],
+        **change,
+    }
 
 
 def sidecar(path: Path, **change: Any) -> shards.Sidecar:
