@@ -37,15 +37,16 @@ class GitError(Exception):
 
 
 @contextlib.contextmanager
-def _shadow(objects: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def shadow(objects: Path, object_format: str = "sha1") -> Iterator[tuple[Path, dict[str, str]]]:
     """A git directory of our own over `objects`, and the environment that goes with it."""
     with tempfile.TemporaryDirectory(prefix="assay-git-") as name:
-        shadow = Path(name)
-        (shadow / "refs").mkdir()
-        (shadow / "objects").mkdir()
-        (shadow / "HEAD").write_text("ref: refs/heads/none\n")
-        (shadow / "config").write_text(
-            "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tcommitGraph = false\n"
+        folder = Path(name)
+        (folder / "refs").mkdir()
+        (folder / "objects").mkdir()
+        (folder / "HEAD").write_text("ref: refs/heads/none\n")
+        (folder / "config").write_text(
+            "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tcommitGraph = false\n"
+            f"[extensions]\n\tobjectFormat = {object_format}\n"
         )
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -62,7 +63,7 @@ def _shadow(objects: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "0",
         }
-        yield shadow, environment
+        yield folder, environment
 
 
 def _tokens(stdout: IO[bytes]) -> Iterator[bytes]:
@@ -83,21 +84,24 @@ def _tokens(stdout: IO[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def git_tokens(objects: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> Iterator[bytes]:
+def git_tokens(
+    objects: Path, arguments: Sequence[str], lines: Sequence[str] = (), object_format: str = "sha1"
+) -> Iterator[bytes]:
     """Run git over an object store and yield the NUL-separated tokens of its output.
 
     Args:
         objects: the object store, such as `.git/objects`.
         arguments: what follows `git`.
         lines: standard input, one line an item.
+        object_format: of the store, `sha1` or `sha256`.
 
     Raises:
         AssayError: git is not installed, or was killed.
         GitError: git ended with an error; raised after the last token.
     """
-    with _shadow(objects) as (shadow, environment):
-        (shadow / "stdin").write_text("".join(f"{line}\n" for line in lines))
-        with (shadow / "stdin").open("rb") as stdin, (shadow / "stderr").open("w+b") as stderr:
+    with shadow(objects, object_format) as (folder, environment):
+        (folder / "stdin").write_text("".join(f"{line}\n" for line in lines))
+        with (folder / "stdin").open("rb") as stdin, (folder / "stderr").open("w+b") as stderr:
             try:
                 process = subprocess.Popen(
                     ["git", "--no-pager", *arguments],
@@ -105,7 +109,7 @@ def git_tokens(objects: Path, arguments: Sequence[str], lines: Sequence[str] = (
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     env=environment,
-                    cwd=shadow,
+                    cwd=folder,
                 )
             except FileNotFoundError:
                 raise AssayError("git: not found on PATH; install git 2.30 or newer") from None

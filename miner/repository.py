@@ -12,15 +12,20 @@ import dataclasses
 import os
 import re
 import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
+from miner.gitcmd import GitError, git_tokens
+from miner.refs import git_folders, read_refs, resolve
 from schemas.errors import AssayError
 from schemas.ids import content_id
 
 MAX_NAME = 200
+FETCHED = "assay.json"
+"""File in the git directory of a repository that was fetched from a URL."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Repository:
         name: `owner/name` from the origin remote, else the folder's name.
         head: object id of the commit that HEAD points to.
         partial: it was cloned with a filter, so objects may be missing.
+        object_format: `sha1` or `sha256`.
+        url: of its origin remote, without user, password and query; None when it has none that is a URL.
+        branches: short name -> object id of each branch, its own and those that it knows of origin.
+        fetched: it lies in the cache of repositories that were given as URLs (see `miner.remote`).
     """
 
     path: Path
@@ -40,6 +49,10 @@ class Repository:
     name: str
     head: str
     partial: bool
+    object_format: str = "sha1"
+    url: str | None = None
+    branches: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fetched: bool = False
 
 
 def trust_object_store() -> None:
@@ -77,6 +90,23 @@ def name_from_url(url: str) -> str | None:
     return _clean(name) or None
 
 
+def scrubbed_url(url: str) -> str | None:
+    """A remote's URL without user, password, query and fragment; None for a local path.
+
+    The short form of ssh, `user@host:path`, is written out as a URL.
+    """
+    url = url.strip()
+    if match := re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/?#]*)([^?#]*)", url):
+        scheme, place, path = match[1].lower(), match[2].rpartition("@")[2], match[3]
+        if scheme == "file" or not place:
+            return None
+    elif match := re.match(r"(?:[^/@]+@)?(\[[^\]/]*\]|[^/:@]+):(?!//)(.+)", url):
+        scheme, place, path = "ssh", match[1], "/" + match[2].lstrip("/")
+    else:
+        return None
+    return _clean(f"{scheme}://{place}{path}")
+
+
 def _clean(name: str) -> str:
     """A name without control characters and bytes that are not UTF-8, bounded in length."""
     text = os.fsencode(name).decode("utf-8", "replace")
@@ -92,17 +122,6 @@ def slug_of(name: str, root: str) -> str:
     """A file name for a repository: readable, and different for different (name, oldest commit)."""
     readable = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")[:60] or "repository"
     return f"{readable}-{content_id(name, root)[:8]}"
-
-
-def _pointed(file: Path, prefix: bytes = b"") -> Path | None:
-    """The folder that a file such as `commondir` names, or None when it names none."""
-    if not file.is_file():
-        return None
-    with file.open("rb") as handle:
-        said = handle.read(4096)
-    if not said.startswith(prefix):
-        return None
-    return file.parent / os.fsdecode(said.removeprefix(prefix).strip(b" \r\n"))
 
 
 def _special(folder: Path, deep: bool) -> Path | None:
@@ -129,9 +148,7 @@ def _refuse_special_files(path: Path) -> None:
     Raises:
         AssayError: names the first one.
     """
-    git = path / ".git" if (path / ".git").exists() else path
-    git = _pointed(git, b"gitdir:") or git
-    common = _pointed(git / "commondir") or git
+    git, common = git_folders(path)
     for folder, deep in (
         *((git, False), (common, False), (common / "info", False)),
         *((git / "refs", True), (common / "refs", True), (common / "objects", True)),
@@ -140,7 +157,8 @@ def _refuse_special_files(path: Path) -> None:
             raise AssayError(f"{found}: a pipe or device in place of a file of git's; remove it")
 
 
-def _open(path: Path) -> pygit2.Repository:
+def _open(path: Path) -> pygit2.Repository | None:
+    """The repository for libgit2, or None when it has SHA-256 object ids, which libgit2 does not know."""
     trust_object_store()
     try:
         _refuse_special_files(path)
@@ -148,9 +166,7 @@ def _open(path: Path) -> pygit2.Repository:
     except (pygit2.GitError, KeyError, ValueError, OSError) as error:
         said = str(error)
         if "objectformat" in said.lower() or "sha256" in said.lower():
-            raise AssayError(
-                f"{path}: uses SHA-256 object ids, which libgit2 cannot read; mine a SHA-1 repository"
-            ) from None
+            return None
         if "extension" in said.lower():
             raise AssayError(f"{path}: cannot be read by libgit2 ({said})") from None
         if isinstance(error, PermissionError) or "config" in said:
@@ -177,27 +193,99 @@ def open_repository(path: str | Path) -> Repository:
         what = "is a file" if file else "no such folder"
         raise AssayError(f"{path}: {what}; give the folder of a local git repository")
     repo = _open(path)
-    git_dir = Path(repo.path)
-    common = git_dir
-    if (git_dir / "commondir").is_file():
-        pointer = (git_dir / "commondir").read_bytes()[:4096].strip()
-        common = (git_dir / os.fsdecode(pointer)).resolve()
-    objects = common / "objects"
+    git, common = git_folders(path)
+    common = common.resolve()
     shallow = common / "shallow"
     if shallow.is_file() and shallow.stat().st_size:
         raise AssayError(
             f"{path}: a shallow clone, whose history is cut off; complete it with "
             f"`git -C {path} fetch --unshallow`"
         )
+    objects = (common / "objects").absolute()
+    if repo is None:
+        return _sha256(path, git, common, objects)
     try:
         head = str(repo.head.peel(pygit2.Commit).id)
     except (pygit2.GitError, KeyError, ValueError) as error:
-        raise AssayError(_no_head(path, repo, git_dir, error)) from None
-    return Repository(path, objects.absolute(), _name(repo, common), head, _is_partial(repo))
+        raise AssayError(_no_head(path, sorted(_branch_names(repo)), git, error)) from None
+    url = _origin(repo)
+    return Repository(
+        path,
+        objects,
+        name_from_url(url) or _folder_name(common),
+        head,
+        _is_partial(_config_names(repo)),
+        url=scrubbed_url(url),
+        branches=_by_short_name(_branches(repo)),
+        fetched=(common / FETCHED).is_file(),
+    )
 
 
-def _no_head(path: Path, repo: pygit2.Repository, git_dir: Path, error: Exception) -> str:
-    branches = sorted(repo.raw_listall_branches())
+def _sha256(path: Path, git: Path, common: Path, objects: Path) -> Repository:
+    """What `open_repository` tells of a repository with SHA-256 object ids."""
+    refs = read_refs(common)
+    head = resolve("HEAD", git, refs)
+    branches = {name: resolve(name, git, refs) for name in refs if name.startswith(_BRANCHES)}
+    known = {name: oid for name, oid in branches.items() if oid is not None}
+    if head is None or len(head) != 64:
+        local = [name.removeprefix(_BRANCHES[0]) for name in known if name.startswith(_BRANCHES[0])]
+        raise AssayError(_no_head(path, sorted(local), git, ValueError("unreadable")))
+    try:
+        entries = [entry.decode("utf-8", "replace") for entry in _config_of(common, objects)]
+    except GitError as error:
+        raise AssayError(f"{path}: cannot be read ({error})") from None
+    settings = dict(entry.partition("\n")[::2] for entry in entries)
+    url = settings.get("remote.origin.url", "")
+    return Repository(
+        path,
+        objects,
+        name_from_url(url) or _folder_name(common),
+        head,
+        _is_partial(settings),
+        object_format="sha256",
+        url=scrubbed_url(url),
+        branches=_by_short_name(known),
+        fetched=(common / FETCHED).is_file(),
+    )
+
+
+def _config_of(common: Path, objects: Path) -> Iterable[bytes]:
+    # Given by its name, a file's includes are not followed.
+    return git_tokens(objects, ["config", "--file", str(common / "config"), "-z", "--list"])
+
+
+_BRANCHES = ("refs/heads/", "refs/remotes/origin/")
+_MAX_BRANCHES = 10_000
+
+
+def _branch_names(repo: pygit2.Repository) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in repo.raw_listall_branches()]
+
+
+def _branches(repo: pygit2.Repository) -> dict[str, str]:
+    """Full name -> commit of the branches; one that points to no commit is left out."""
+    found = {}
+    for raw in repo.raw_listall_references():
+        name = raw.decode("utf-8", "surrogateescape")
+        if name.startswith(_BRANCHES) and name != "refs/remotes/origin/HEAD":
+            with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
+                found[name] = str(repo.lookup_reference(name).peel(pygit2.Commit).id)
+        if len(found) >= _MAX_BRANCHES:
+            break
+    return found
+
+
+def _by_short_name(branches: Mapping[str, str]) -> dict[str, str]:
+    """Short name -> commit, by name; a local branch goes before origin's of the same name."""
+    found: dict[str, str] = {}
+    for prefix in _BRANCHES:
+        for name, oid in branches.items():
+            if name.startswith(prefix) and name != "refs/remotes/origin/HEAD":
+                found.setdefault(_clean(name.removeprefix(prefix)), oid)
+    return dict(sorted(found.items()))
+
+
+def _no_head(path: Path, branches: list[str], git_dir: Path, error: Exception) -> str:
     if not branches:
         return f"{path}: has no commits; commit something or give another repository"
     try:
@@ -205,24 +293,25 @@ def _no_head(path: Path, repo: pygit2.Repository, git_dir: Path, error: Exceptio
             target = _clean(os.fsdecode(handle.read(1000)))
     except OSError:
         target = str(error)
-    first = branches[0].decode(errors="replace")
     return (
         f"{path}: HEAD ({target.removeprefix('ref: ')}) has no commits, though there are branches; choose "
-        f"one with `git -C {path} symbolic-ref HEAD refs/heads/{first}`"
+        f"one with `git -C {path} symbolic-ref HEAD refs/heads/{_clean(branches[0])}`"
     )
 
 
-def _name(repo: pygit2.Repository, common: Path) -> str:
+def _origin(repo: pygit2.Repository) -> str:
     try:
-        url = repo.config["remote.origin.url"] or ""
+        return str(repo.config["remote.origin.url"] or "")
     except (KeyError, pygit2.GitError, ValueError):
-        url = ""
-    return name_from_url(url) or _folder_name(common)
+        return ""
 
 
-def _is_partial(repo: pygit2.Repository) -> bool:
+def _config_names(repo: pygit2.Repository) -> list[str]:
     try:
-        names = [entry.name for entry in repo.config]
+        return [entry.name for entry in repo.config]
     except (pygit2.GitError, ValueError):
-        return False
+        return []
+
+
+def _is_partial(names: Iterable[str]) -> bool:
     return any(name == "extensions.partialclone" or name.endswith(".promisor") for name in names)

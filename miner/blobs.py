@@ -1,0 +1,152 @@
+"""Contents of files by object id, bounded in size.
+
+`open_blobs` gives libgit2's reader, or for repositories with SHA-256 object ids, which libgit2 does not
+know, one `git cat-file` process. A blob's size is looked at before it is unpacked into memory. The
+blobs read last are kept: the file before a commit is often the file after the one before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from typing import IO, Protocol
+
+import pygit2
+
+from miner.gitcmd import shadow
+from miner.repository import Repository, trust_object_store
+
+MAX_KEPT = 16 << 20
+"""Bytes of blobs that are kept."""
+
+_CHUNK = 1 << 20
+
+
+class MissingBlob(Exception):
+    """The object is not in the repository, is damaged, or is no blob."""
+
+
+class TooLarge(Exception):
+    """The blob has more bytes than wanted; the message is their number."""
+
+
+class _Source(Protocol):
+    def read(self, oid: str, most: int) -> bytes: ...
+
+    def exists(self, oid: str) -> bool: ...
+
+
+class _Libgit2:
+    def __init__(self, repository: Repository) -> None:
+        trust_object_store()
+        self.odb = pygit2.Odb(str(repository.objects))
+
+    def read(self, oid: str, most: int) -> bytes:
+        try:
+            kind, size = self.odb.read_header(oid)
+            if size > most:
+                raise TooLarge(str(size))
+            kind, data = self.odb.read(oid)
+        except (KeyError, ValueError, pygit2.GitError):
+            raise MissingBlob(oid) from None
+        if kind != pygit2.enums.ObjectType.BLOB:
+            raise MissingBlob(oid)
+        return bytes(data)
+
+    def exists(self, oid: str) -> bool:
+        return bool(self.odb.exists(oid))
+
+
+class _CatFile:
+    def __init__(self, stdin: IO[bytes], stdout: IO[bytes]) -> None:
+        self.stdin, self.stdout = stdin, stdout
+
+    def _header(self, oid: str) -> tuple[bytes, int] | None:
+        try:
+            self.stdin.write(oid.encode() + b"\n")
+            self.stdin.flush()
+        except BrokenPipeError:
+            return None
+        fields = self.stdout.readline().split()
+        return (fields[1], int(fields[2])) if len(fields) == 3 else None
+
+    def read(self, oid: str, most: int) -> bytes:
+        if (header := self._header(oid)) is None:
+            raise MissingBlob(oid)
+        kind, size = header
+        if kind != b"blob" or size > most:
+            self._skip(size + 1)
+            raise TooLarge(str(size)) if kind == b"blob" else MissingBlob(oid)
+        data = self.stdout.read(size)
+        if len(data) != size or self.stdout.read(1) != b"\n":
+            raise MissingBlob(oid)
+        return data
+
+    def _skip(self, left: int) -> None:
+        while left and (data := self.stdout.read(min(left, _CHUNK))):
+            left -= len(data)
+
+    def exists(self, oid: str) -> bool:
+        if (header := self._header(oid)) is None:
+            return False
+        self._skip(header[1] + 1)
+        return True
+
+
+class Blobs:
+    """Reads blobs of one repository."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._kept: dict[str, bytes] = {}
+        self._bytes = 0
+
+    def read(self, oid: str, most: int) -> bytes:
+        """A blob's bytes.
+
+        Raises:
+            MissingBlob: it is not there or cannot be read.
+            TooLarge: it has more than `most` bytes.
+        """
+        if (known := self._kept.get(oid)) is not None and len(known) <= most:
+            return known
+        data = self._source.read(oid, most)
+        if len(data) <= MAX_KEPT // 4 and oid not in self._kept:
+            self._kept[oid] = data
+            self._bytes += len(data)
+            while self._bytes > MAX_KEPT:
+                oldest = next(iter(self._kept))
+                self._bytes -= len(self._kept.pop(oldest))
+        return data
+
+    def exists(self, oid: str) -> bool:
+        """Whether an object is in the repository; its content is not looked at."""
+        return self._source.exists(oid)
+
+
+@contextlib.contextmanager
+def open_blobs(repository: Repository) -> Iterator[Blobs]:
+    """The blobs of a repository."""
+    if repository.object_format == "sha1":
+        yield Blobs(_Libgit2(repository))
+        return
+    with shadow(repository.objects, repository.object_format) as (folder, environment):
+        process = subprocess.Popen(
+            ["git", "cat-file", "--batch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd=folder,
+        )
+        assert process.stdin is not None  # noqa: S101 (a pipe was asked for)
+        assert process.stdout is not None  # noqa: S101
+        try:
+            yield Blobs(_CatFile(process.stdin, process.stdout))
+        finally:
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+            process.wait()
