@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 import pygit2
@@ -10,11 +11,13 @@ from pygit2.enums import DiffOption
 
 from schemas.records import Hunk
 
-_MARGIN = 64
+_MARGIN = 32
 """Equal lines kept on both sides of what differs, so that the diff may slide a region as git does."""
 
 _CONTEXT = 3
 """Lines of context in a patch, as git shows it unless told otherwise."""
+
+_HEADER = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def _common_prefix(one: bytes, other: bytes) -> int:
@@ -76,27 +79,23 @@ def compare(path: bytes, old: bytes, new: bytes) -> tuple[list[Hunk], str]:
     the same change was made to other versions of the file.
     """
     if old == new:
-        return [], _patch_id(path, [], [], [], 0)
+        return [], _digest([])
     # Most edits touch a small part of a large file: only that part is diffed.
     prefix = _common_prefix(old, new)
     suffix = _common_suffix(old, new, min(len(old), len(new)) - prefix)
     start = _line_start(old, prefix)
     end = _line_end(old, len(old) - suffix)
     skipped = old.count(b"\n", 0, start)
+    # Named, since libgit2 reads the parts again when the patch is written out, and pygit2 does not hold them.
     old_part, new_part = old[start:end], new[start : len(new) - (len(old) - end)]
     patch = pygit2.Patch.create_from(
-        old_part, new_part, flag=DiffOption.INDENT_HEURISTIC, context_lines=0, interhunk_lines=0
+        old_part,
+        new_part,
+        flag=DiffOption.INDENT_HEURISTIC | DiffOption.FORCE_TEXT,
+        context_lines=_CONTEXT,
+        interhunk_lines=0,
     )
-    hunks = [
-        Hunk(
-            old_start=hunk.old_start + skipped,
-            old_lines=hunk.old_lines,
-            new_start=hunk.new_start + skipped,
-            new_lines=hunk.new_lines,
-        )
-        for hunk in patch.hunks
-    ]
-    return hunks, _patch_id(path, _lines(old_part), _lines(new_part), hunks, skipped)
+    return _read_patch(path, patch.data, skipped)
 
 
 def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
@@ -104,34 +103,46 @@ def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
     return compare(b"", old, new)[0]
 
 
-def _lines(data: bytes) -> list[bytes]:
-    lines = data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def _patch_id(
-    path: bytes, old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], skipped: int
-) -> str:
-    """The patch id of a change; `old` and `new` are the lines after the first `skipped` ones."""
+def _read_patch(path: bytes, patch: bytes, skipped: int) -> tuple[list[Hunk], str]:
+    """Changed regions and id of a patch with context, whose line numbers are `skipped` too low."""
+    hunks: list[Hunk] = []
     pieces = [b"diff--gita/", path, b"b/", path, b"---a/", path, b"+++b/", path]
-    at = 0
-    for number, hunk in enumerate(hunks):
-        # Where a side is empty its start is the line before it.
-        first = hunk.old_start - skipped - (1 if hunk.old_lines else 0)
-        begin = hunk.new_start - skipped - (1 if hunk.new_lines else 0)
-        pieces += old[max(at, first - _CONTEXT) : first]
-        for line in old[first : first + hunk.old_lines]:
-            pieces += (b"-", line)
-        for line in new[begin : begin + hunk.new_lines]:
-            pieces += (b"+", line)
-        at = first + hunk.old_lines
-        if number + 1 < len(hunks):
-            after = hunks[number + 1]
-            stop = min(at + _CONTEXT, after.old_start - skipped - (1 if after.old_lines else 0))
-        else:
-            stop = at + _CONTEXT
-        pieces += old[at:stop]
-        at = stop
+    at_old = at_new = old_lines = new_lines = 0
+    for line in patch[patch.find(b"\n@@ ") + 1 :].split(b"\n"):
+        kind = line[:1]
+        if kind in (b"-", b"+"):
+            pieces.append(line)
+            if kind == b"-":
+                old_lines += 1
+            else:
+                new_lines += 1
+            continue
+        if kind == b"\\":  # "\ No newline at end of file"
+            continue
+        if old_lines or new_lines:
+            # Where a side is empty its start is the line before it.
+            hunks.append(
+                Hunk(
+                    old_start=at_old if old_lines else at_old - 1,
+                    old_lines=old_lines,
+                    new_start=at_new if new_lines else at_new - 1,
+                    new_lines=new_lines,
+                )
+            )
+            at_old, at_new = at_old + old_lines, at_new + new_lines
+            old_lines = new_lines = 0
+        if kind == b" ":
+            pieces.append(line)
+            at_old, at_new = at_old + 1, at_new + 1
+        elif kind == b"@":
+            numbers = _HEADER.match(line)
+            assert numbers is not None  # noqa: S101 (libgit2 wrote it)
+            at_old, at_new = (
+                int(start) + skipped + (1 if count == b"0" else 0)
+                for start, count in (numbers.group(1, 2), numbers.group(3, 4))
+            )
+    return hunks, _digest(pieces)
+
+
+def _digest(pieces: Sequence[bytes]) -> str:
     return hashlib.sha1(b"".join(b"".join(pieces).split()), usedforsecurity=False).hexdigest()
