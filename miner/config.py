@@ -25,6 +25,9 @@ LANGUAGES = (
 )
 """Languages that the miner knows, in the spelling of the `language` column."""
 
+MAX_MESSAGE_CHARS = 65_536
+"""Longest commit message that may be kept: a unit's messages are in memory at once."""
+
 
 def _at_least(stage: str, config: object, bounds: dict[str, int]) -> None:
     for name, bound in bounds.items():
@@ -46,6 +49,9 @@ class MineConfig:
         drop_low_signal: drop commits whose message says nothing about the change, such as "wip".
         drop_vendored: drop files below folders of other people's code, such as node_modules.
         drop_generated: drop files that say that a program wrote them, and minified ones.
+        branches: names or shell patterns of branches that are mined beside HEAD, such as `release/*`.
+        revert_window: an edit counts as reverted when one of that many commits after it puts the old file
+            back; 0 goes by messages alone.
     """
 
     languages: tuple[str, ...] = LANGUAGES
@@ -56,13 +62,26 @@ class MineConfig:
     drop_low_signal: bool = True
     drop_vendored: bool = True
     drop_generated: bool = True
+    branches: tuple[str, ...] = ()
+    revert_window: int = 200
 
     def __post_init__(self) -> None:
         _at_least(
             "mine",
             self,
-            {"commits_per_unit": 1, "max_file_bytes": 1, "min_message_chars": 0, "max_message_chars": 1},
+            {
+                "commits_per_unit": 1,
+                "max_file_bytes": 1,
+                "min_message_chars": 0,
+                "max_message_chars": 1,
+                "revert_window": 0,
+            },
         )
+        if self.max_message_chars > MAX_MESSAGE_CHARS:
+            raise AssayError(
+                f"mine.max_message_chars: {self.max_message_chars} is too large; give at most "
+                f"{MAX_MESSAGE_CHARS}"
+            )
         if not self.languages:
             raise AssayError(f"mine.languages: empty; give some of {', '.join(LANGUAGES)}")
         for name in self.languages:

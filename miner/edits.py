@@ -14,16 +14,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pygit2
-
 from miner import origins, provenance
+from miner.blobs import Blobs, MissingBlob, TooLarge, open_blobs
 from miner.config import MineConfig
 from miner.diff import compare
 from miner.history import Change, FileChange, decode, read_changes, read_history
 from miner.languages import HEADER, language_of, language_of_path
 from miner.licenses import license_of_header, repository_license
 from miner.messages import is_low_signal
-from miner.repository import Repository, open_repository, slug_of, trust_object_store
+from miner.putback import PutBack
+from miner.repository import Repository, open_repository, slug_of
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json
 from schemas.records import Edit
@@ -31,6 +31,7 @@ from schemas.stage import Drop, Keep, Outcome, Unit
 
 _TYPES = {"A": "added", "D": "deleted", "T": "type changed"}
 _GITLINK, _SYMLINK = "160000", "120000"
+_MAX_PATH = 4096
 _SAMPLE = 200
 """Newest commits of a partial clone whose contents are looked for."""
 
@@ -46,9 +47,9 @@ class _Source:
     config: MineConfig
     repo: str
     license: str | None
-    odb: pygit2.Odb
+    blobs: Blobs
     merged: dict[str, str]
-    reverted: dict[str, str]
+    reverted: dict[str, tuple[str, str]]
 
 
 def _changed_file(change: Change) -> FileChange:
@@ -76,6 +77,8 @@ def _changed_file(change: Change) -> FileChange:
 
 def _source_path(config: MineConfig, raw: bytes) -> str:
     """The path of a hand-written source file of a wanted language, as far as the path tells."""
+    if len(raw) > _MAX_PATH:
+        raise _Dropped("path_too_long", f"{len(raw)} bytes or more")
     try:
         path = raw.decode()
     except UnicodeDecodeError:
@@ -107,15 +110,12 @@ def _message(config: MineConfig, raw: bytes) -> str:
 
 
 def _read(source: _Source, oid: str) -> bytes:
-    """A blob's bytes. Its size is looked at before it is unpacked."""
     try:
-        _, size = source.odb.read_header(oid)
-        if size > source.config.max_file_bytes:
-            raise _Dropped("too_large", f"{size} bytes")
-        _, data = source.odb.read(oid)
-    except (KeyError, ValueError, pygit2.GitError):
+        return source.blobs.read(oid, source.config.max_file_bytes)
+    except TooLarge as error:
+        raise _Dropped("too_large", f"{error} bytes") from None
+    except MissingBlob:
         raise _Dropped("missing_object", oid) from None
-    return bytes(data)
 
 
 def _text(data: bytes) -> str:
@@ -164,6 +164,7 @@ def _edit(source: _Source, change: Change) -> Edit:
             raise _Dropped("minified", why)
     hunks, patch_id = compare(file.path, old, new)
     commit = change.commit
+    reverted_by, reverted_how = source.reverted.get(commit, (None, None))
     return Edit(
         id=content_id(source.repo, commit, path),
         repo=source.repo,
@@ -183,8 +184,8 @@ def _edit(source: _Source, change: Change) -> Edit:
         license=source.license,
         file_license=license_of_header(new_contents),
         merged_by=_merged_by(message, source.merged.get(commit)),
-        reverted_by=source.reverted.get(commit),
-        reverted_how="message" if commit in source.reverted else None,
+        reverted_by=reverted_by,
+        reverted_how=reverted_how,
         cherry_picked_from=provenance.cherry_picked_from(message),
         bot=provenance.is_bot(decode(change.author), decode(change.email)),
         ai_assisted=provenance.ai_assistant(message),
@@ -201,6 +202,24 @@ def _merged_by(message: str, by_merge: str | None) -> str | None:
     return numbered[0] if numbered else by_message or by_merge
 
 
+def _read_ahead(
+    config: MineConfig, repository: Repository, commits: Sequence[str], after: Sequence[str]
+) -> tuple[list[tuple[str, Change | None]], dict[str, str]]:
+    """The changes of commits, and those of them that put-back content reverts, looking at `after` too."""
+    back = PutBack(config.revert_window)
+    changes: list[tuple[str, Change | None]] = []
+    for commit, change in read_changes(repository, [*commits, *after], back):
+        edit = None
+        if len(changes) < len(commits):
+            changes.append((commit, change))
+            if change is not None and change.files == 1 and len(change.parents) == 1:
+                first = change.first
+                if first is not None and first.status == "M" and first.old_id != first.new_id:
+                    edit = (commit, first.path, first.old_id, first.new_id)
+        back.end(edit)
+    return changes, back.found
+
+
 def mine_commits(
     config: MineConfig,
     repository: Repository,
@@ -208,32 +227,36 @@ def mine_commits(
     merged: dict[str, str],
     reverted: dict[str, str],
     license_id: str | None = None,
+    after: Sequence[str] = (),
 ) -> Iterator[Outcome]:
     """One outcome for every commit, in order.
 
     Args:
         merged: commit -> how the merge that brought it says it got in, for those that a merge brought.
-        reverted: commit -> the commit that reverts it.
-        license_id: SPDX id of the repository's licence.
+        reverted: commit -> the commit that says it reverts it.
+        license_id: SPDX expression of the repository's licence.
+        after: commits that follow, looked at for content that goes back.
 
     Raises:
         AssayError: git is not there, or the repository cannot be read at all.
     """
-    trust_object_store()
-    odb = pygit2.Odb(str(repository.objects))
-    source = _Source(config, repository.name, license_id, odb, merged, reverted)
-    for commit, change in read_changes(repository, commits):
-        try:
-            if change is None:
-                raise _Dropped("unreadable_commit", None)
-            yield Keep((_edit(source, change),))
-        except _Dropped as dropped:
-            reason, detail = dropped.args
-            yield Drop(f"{repository.name}@{commit}", reason, detail)
+    changes, put_back = _read_ahead(config, repository, commits, after)
+    how = {commit: (by, "content") for commit, by in put_back.items()}
+    how |= {commit: (by, "message") for commit, by in reverted.items()}
+    with open_blobs(repository) as blobs:
+        source = _Source(config, repository.name, license_id, blobs, merged, how)
+        for commit, change in changes:
+            try:
+                if change is None:
+                    raise _Dropped("unreadable_commit", None)
+                yield Keep((_edit(source, change),))
+            except _Dropped as dropped:
+                reason, detail = dropped.args
+                yield Drop(f"{repository.name}@{commit}", reason, detail)
 
 
 def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
-    """`mine_commits` for a unit that `plan_units` made."""
+    """`mine_commits` for a unit that `plan_units` made; commits of an earlier repository are dropped."""
     payload = unit.payload
     repository = Repository(
         path=Path(payload["path"]),
@@ -241,65 +264,109 @@ def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
         name=payload["repo"],
         head=payload["head"],
         partial=False,
+        object_format=payload["object_format"],
     )
-    commits = payload["commits"].split()
-    return mine_commits(
-        config, repository, commits, payload["merged"], payload["reverted"], payload["license"]
+    commits, shared = payload["commits"].split(), payload["shared"]
+    own = mine_commits(
+        config,
+        repository,
+        [commit for commit in commits if commit not in shared],
+        payload["merged"],
+        payload["reverted"],
+        payload["license"],
+        payload["after"].split(),
     )
+    for commit in commits:
+        if (other := shared.get(commit)) is not None:
+            yield Drop(f"{repository.name}@{commit}", "shared_commit", f"mined from {other}")
+        else:
+            yield next(own)
 
 
 def _refuse_missing_contents(repository: Repository, commits: Sequence[str]) -> None:
     """Refuse a clone whose contents were left on the server: git would fetch them, this never does."""
-    trust_object_store()
-    odb = pygit2.Odb(str(repository.objects))
-    for _, change in read_changes(repository, commits):
-        if change is not None:
-            first = change.first
-            if first is None or first.new_mode in (_GITLINK, "000000") or odb.exists(first.new_id):
-                continue
-        raise AssayError(
-            f"{repository.path}: a partial clone without the contents of its files; fetch them with "
-            f"`git -C {repository.path} fetch --refetch --no-filter origin`"
-        )
+    with open_blobs(repository) as blobs:
+        for _, change in read_changes(repository, commits):
+            if change is not None:
+                first = change.first
+                if first is None or first.new_mode in (_GITLINK, "000000") or blobs.exists(first.new_id):
+                    continue
+            raise AssayError(
+                f"{repository.path}: a partial clone without the contents of its files; fetch them with "
+                f"`git -C {repository.path} fetch --refetch --no-filter origin`, "
+                "or give the URL that it was cloned from"
+            )
 
 
-def plan_units(config: MineConfig, path: Path, limit: int | None = None) -> list[Unit]:
+def _part_names(slug: str, branches: Sequence[str]) -> list[str]:
+    """What the units of HEAD and of each branch are named by."""
+    return [slug, *(f"{slug}-{slug_of(branch, '')}" for branch in branches)]
+
+
+def plan_units(
+    config: MineConfig, path: Path, limit: int | None = None, seen: dict[str, str] | None = None
+) -> list[Unit]:
     """Cut a repository's history into units of `commits_per_unit` commits, oldest first.
 
     `limit` bounds the commits. A unit's inputs name its commits and what the rest of the history
     says about them, so a repository that grows adds units and leaves the full ones as they are,
-    except those with a commit that was reverted since.
+    except those near its old end and those with a commit that was reverted since.
+
+    Args:
+        seen: commit -> name of the repository that it is mined from already; this one's are added.
 
     Raises:
         AssayError: the repository cannot be mined (see `open_repository` and `read_history`).
     """
     repository = open_repository(path)
-    history = read_history(repository)
-    if repository.partial:
+    history = read_history(repository, config.branches)
+    if repository.partial and not repository.fetched:
         _refuse_missing_contents(repository, history.order[-_SAMPLE:])
     license_id = repository_license(path, repository.head)
     slug = slug_of(repository.name, history.order[0])
-    order = history.order if limit is None else history.order[:limit]
-    units = []
-    for start in range(0, len(order), config.commits_per_unit):
-        commits = order[start : start + config.commits_per_unit]
-        merged = {commit: history.merged[commit] for commit in commits if commit in history.merged}
-        reverted = {commit: history.reverted[commit] for commit in commits if commit in history.reverted}
-        facts = {"merged": merged, "reverted": reverted, "license": license_id, "repo": repository.name}
-        payload: dict[str, Any] = {
-            **facts,
-            "path": str(repository.path),
-            "objects": str(repository.objects),
-            "head": repository.head,
-            "commits": " ".join(commits),
-        }
-        inputs = {"commits": content_id(*commits), "facts": digest_json(facts)}
-        units.append(Unit(f"{slug}-{start // config.commits_per_unit:05d}", len(commits), payload, inputs))
+    seen = {} if seen is None else seen
+    units: list[Unit] = []
+    left = limit
+    orders = [history.order, *history.branches.values()]
+    for name, whole in zip(_part_names(slug, list(history.branches)), orders, strict=True):
+        order = whole if left is None else whole[:left]
+        left = None if left is None else left - len(order)
+        for start in range(0, len(order), config.commits_per_unit):
+            end = start + config.commits_per_unit
+            commits = order[start:end]
+            facts = {
+                "merged": {one: history.merged[one] for one in commits if one in history.merged},
+                "reverted": {one: history.reverted[one] for one in commits if one in history.reverted},
+                "shared": {one: seen[one] for one in commits if one in seen},
+                "license": license_id,
+                "repo": repository.name,
+            }
+            after = whole[start + len(commits) :][: config.revert_window]
+            payload: dict[str, Any] = {
+                **facts,
+                "path": str(repository.path),
+                "objects": str(repository.objects),
+                "object_format": repository.object_format,
+                "head": repository.head,
+                "commits": " ".join(commits),
+                "after": " ".join(after),
+            }
+            inputs = {
+                "commits": content_id(*commits),
+                "after": content_id(*after),
+                "facts": digest_json(facts),
+            }
+            number = start // config.commits_per_unit
+            units.append(Unit(f"{name}-{number:05d}", len(commits), payload, inputs))
+    for order in orders:
+        seen.update((commit, repository.name) for commit in order if commit not in seen)
     return units
 
 
 def plan_mine(config: MineConfig, repos: Sequence[Path], limit: int | None = None) -> list[Unit]:
     """Plan the mining of local repositories, in the order given; `limit` bounds all commits together.
+
+    Commits that several of them have, as forks do, are mined from the first.
 
     Raises:
         AssayError: no repository or the same one twice; one cannot be mined.
@@ -307,16 +374,17 @@ def plan_mine(config: MineConfig, repos: Sequence[Path], limit: int | None = Non
     if not repos:
         raise AssayError("mine: no repository; give the folder of at least one local git repository")
     units: list[Unit] = []
-    seen: dict[str, Path] = {}
+    names: dict[str, Path] = {}
+    seen: dict[str, str] = {}
     left = limit
     for path in repos:
-        planned = plan_units(config, Path(path), left)
+        planned = plan_units(config, Path(path), left, seen)
         for unit in planned:
-            if unit.name in seen:
+            if unit.name in names:
                 raise AssayError(
-                    f"{path}: the same repository as {seen[unit.name]}, {unit.payload['repo']}; give one"
+                    f"{path}: the same repository as {names[unit.name]}, {unit.payload['repo']}; give one"
                 )
-        seen.update((unit.name, Path(path)) for unit in planned)
+        names.update((unit.name, Path(path)) for unit in planned)
         units += planned
         if left is not None:
             left -= sum(unit.rows for unit in planned)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import fnmatch
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 
 from miner import provenance
 from miner.gitcmd import GitError, git_tokens
+from miner.putback import PutBack
 from miner.repository import Repository
 from schemas.errors import AssayError
 
@@ -27,37 +29,44 @@ _MAX_FAILURES = 50
 _MAX_MESSAGE = 100_000
 """Bytes of a message that are searched for merges and reverts."""
 
+_KEPT_MESSAGE, _KEPT_PATH, _KEPT_NAME = 300_000, 5_000, 1_000
+"""Bytes of a message, a path and a name that a `Change` keeps; what is longer is of no use."""
+
 
 @dataclasses.dataclass(frozen=True)
 class History:
-    """All commits that HEAD reaches.
+    """All commits that HEAD and the wanted branches reach.
 
     Attributes:
-        order: object ids, oldest first, in mainline order.
+        order: object ids of what HEAD reaches, oldest first, in mainline order.
+        branches: branch -> what it reaches beside HEAD and the branches before it, in its own order.
         merged: commit -> how the merge that brought it says it got in (see `provenance`).
         reverted: commit -> the later commit that reverts it and was not itself reverted.
     """
 
     order: list[str]
+    branches: dict[str, list[str]]
     merged: dict[str, str]
     reverted: dict[str, str]
 
 
-def mainline_order(parents: Mapping[str, Sequence[str]], head: str) -> tuple[list[str], dict[str, str]]:
-    """Order commits along the first-parent line.
+def mainline_order(
+    parents: Mapping[str, Sequence[str]], head: str, seen: set[str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """Order commits along the first-parent line, but for those already seen, which it adds to.
 
     Returns:
         the commits, each after all of its parents; and commit -> the innermost merge that brought it,
         for those that are not on the first-parent line.
     """
+    seen = set() if seen is None else seen
     mainline = []
     at: str | None = head
-    while at is not None:
+    while at is not None and at not in seen:
         mainline.append(at)
         at = next(iter(parents[at]), None)
     order: list[str] = []
     owner: dict[str, str] = {}
-    seen: set[str] = set()
 
     def bring(merge: str, roots: Sequence[str]) -> None:
         # Depth first, parents before children, first parents first; a stack since histories are deep.
@@ -167,18 +176,40 @@ def decode(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
-def read_history(repository: Repository) -> History:
-    """Read the shape and the messages of a history.
+def wanted_branches(repository: Repository, patterns: Sequence[str]) -> dict[str, str]:
+    """Name -> newest commit of the branches that a shell pattern names, by name.
 
     Raises:
-        AssayError: git cannot read it to the end, since objects are missing or damaged.
+        AssayError: a pattern without wildcards names no branch.
     """
+    for pattern in patterns:
+        if not any(char in pattern for char in "*?[") and pattern not in repository.branches:
+            raise AssayError(f"{repository.path}: has no branch {pattern!r}; mine.branches names it")
+    return {
+        name: oid
+        for name, oid in sorted(repository.branches.items())
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+def read_history(repository: Repository, branches: Sequence[str] = ()) -> History:
+    """Read the shape and the messages of a history.
+
+    Args:
+        branches: patterns of branches to read beside HEAD.
+
+    Raises:
+        AssayError: git cannot read it to the end, since objects are missing or damaged; there is no such
+            branch.
+    """
+    wanted = wanted_branches(repository, branches)
     parents: dict[str, list[str]] = {}
     merges: dict[str, str] = {}
     reverters: dict[str, str] = {}
     requests: dict[str, list[str]] = defaultdict(list)
-    arguments = ["log", "-z", "--format=%H %P%x00%B", "--end-of-options", repository.head]
-    tokens = git_tokens(repository.objects, arguments)
+    arguments = ["log", "-z", "--format=%H %P%x00%B", "--stdin"]
+    heads = [repository.head, *wanted.values()]
+    tokens = git_tokens(repository.objects, arguments, heads, repository.object_format)
     try:
         for header, raw in zip(tokens, tokens, strict=False):
             commit, *above = header.decode().split()
@@ -198,10 +229,16 @@ def read_history(repository: Repository) -> History:
             f"{repository.path}: git cannot read the whole history ({error}); "
             f"check it with `git -C {repository.path} fsck`"
         ) from None
-    order, owner = mainline_order(parents, repository.head)
-    codes = _merge_codes(order, owner, merges)
+    seen: set[str] = set()
+    order, owner = mainline_order(parents, repository.head, seen)
+    beside: dict[str, list[str]] = {}
+    for name, oid in wanted.items():
+        beside[name], brought = mainline_order(parents, oid, seen)
+        owner |= brought
+    whole = [*order, *(commit for commits in beside.values() for commit in commits)]
+    codes = _merge_codes(whole, owner, merges)
     merged = {commit: codes[merge] for commit, merge in owner.items() if merge in codes}
-    return History(order, merged, _reverted(_Reverts(order, owner, requests), reverters))
+    return History(order, beside, merged, _reverted(_Reverts(whole, owner, requests), reverters))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -249,7 +286,7 @@ _DIFF = [
 ]
 
 
-def _parse(tokens: Iterator[bytes]) -> Iterator[Change]:
+def _parse(tokens: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
     """Changes from the tokens of `_DIFF`. After the seven fields comes an empty token, then two tokens
     a file, the first of them after a line feed; a commit's first token never starts with a colon.
 
@@ -263,15 +300,15 @@ def _parse(tokens: Iterator[bytes]) -> Iterator[Change]:
         except GitError as error:
             problems.append(error)
 
-    yield from _changes(until_refused())
+    yield from _changes(until_refused(), back)
     if problems:
         raise problems[0]
 
 
-def _changes(tokens: Iterator[bytes]) -> Iterator[Change]:
+def _changes(tokens: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
     pending = next(tokens, None)
     while pending is not None:
-        head = pending
+        head = pending.decode()
         fields = list(islice(tokens, 7))
         if len(fields) < 7:
             return
@@ -279,28 +316,35 @@ def _changes(tokens: Iterator[bytes]) -> Iterator[Change]:
         pending = next(tokens, None)
         while pending is not None and pending.startswith((b":", b"\n:")):
             path = next(tokens, b"")
-            if files == 0:
-                entry = pending.lstrip(b"\n:").decode().split(" ")
-                old_mode, new_mode, old_id, new_id, status = entry
-                first = FileChange(old_mode, new_mode, old_id, new_id, status, path)
+            if files == 0 or (back is not None and back.is_watched(path)):
+                old_mode, new_mode, old_id, new_id, status = pending.lstrip(b"\n:").decode().split(" ")
+                if files == 0:
+                    first = FileChange(old_mode, new_mode, old_id, new_id, status, path[:_KEPT_PATH])
+                if back is not None and back.is_watched(path):
+                    back.see(head, path, old_id, new_id)
             files += 1
             pending = next(tokens, None)
         above, author, email, author_time, commit_time, message, _ = fields
         yield Change(
-            head.decode(),
+            head,
             tuple(above.decode().split()),
-            author,
-            email,
+            author[:_KEPT_NAME],
+            email[:_KEPT_NAME],
             author_time,
             commit_time,
-            message,
+            message[:_KEPT_MESSAGE],
             first,
             files,
         )
 
 
-def read_changes(repository: Repository, commits: Sequence[str]) -> Iterator[tuple[str, Change | None]]:
+def read_changes(
+    repository: Repository, commits: Sequence[str], back: PutBack | None = None
+) -> Iterator[tuple[str, Change | None]]:
     """Every commit of a list, in order, with its change; None for one that git cannot read.
+
+    Args:
+        back: sees every file that it watches; whoever reads the changes ends the commits.
 
     Raises:
         AssayError: git refuses many commits in a row.
@@ -308,7 +352,8 @@ def read_changes(repository: Repository, commits: Sequence[str]) -> Iterator[tup
     start, failures = 0, 0
     while start < len(commits):
         problem = None
-        changes = _parse(git_tokens(repository.objects, _DIFF, commits[start:]))
+        tokens = git_tokens(repository.objects, _DIFF, commits[start:], repository.object_format)
+        changes = _parse(tokens, back)
         try:
             for change in changes:
                 while commits[start] != change.commit:

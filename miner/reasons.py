@@ -14,6 +14,8 @@ MINE = {
     "gitlink": "the change moves a submodule to another commit",
     "symlink": "the change is to a symbolic link",
     "not_a_source_file": "the file is not a source file of a wanted language",
+    "shared_commit": "a repository given earlier has the same commit, as forks do; it is mined from there",
+    "path_too_long": "the file's path is longer than any file system takes",
     "path_not_utf8": "the file's path is not UTF-8",
     "vendored": "the file is other people's code, kept in a folder such as node_modules",
     "generated": "a program wrote the file",
