@@ -75,7 +75,7 @@ def test_deep_history_does_not_exhaust_the_stack() -> None:
 
 
 def test_full_units_stay_when_the_branch_grows_by_an_old_branch(repo: Builder) -> None:
-    config = MineConfig(commits_per_unit=2)
+    config = MineConfig(commits_per_unit=2, revert_window=0)
     repo.git("branch", "old")
     for number in range(6):
         repo.commit({"a.py": f"x = {number}\n"}, f"Set the value to number {number}")
@@ -91,7 +91,7 @@ def test_full_units_stay_when_the_branch_grows_by_an_old_branch(repo: Builder) -
 
 
 def test_revert_changes_the_unit_of_what_it_reverts_and_no_other(repo: Builder) -> None:
-    config = MineConfig(commits_per_unit=2)
+    config = MineConfig(commits_per_unit=2, revert_window=0)
     bad = repo.commit({"a.py": "x = 2\n"}, "Set the value to number two")
     for number in range(6):
         repo.commit({"a.py": f"y = {number}\n"}, f"Set the other value to {number}")

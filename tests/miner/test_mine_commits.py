@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -367,7 +368,7 @@ def test_every_reason_given_is_explained(repo: Builder) -> None:
     from miner import edits as module
 
     source = Path(module.__file__).read_text()
-    named = {part.split('"')[0] for part in source.split('_Dropped("')[1:]}
+    named = set(re.findall(r'(?:_Dropped\(|Drop\(f"[^"]*", )"(\w+)"', source))
     assert named == MINE.keys()
 
 

@@ -61,7 +61,7 @@ def history(repo: Builder) -> None:
 def test_mine_then_select_accounts_for_every_row(repo: Builder, tmp_path: Path) -> None:
     history(repo)
     run = RunDir.open(tmp_path / "run", create=True)
-    config = MineConfig(commits_per_unit=4)
+    config = MineConfig(commits_per_unit=4, revert_window=0)
     work(run, MineEdits(config, run.root, 0), MINE_OUTPUTS, plan_mine(config, [repo.path]))
     accounts = [part.sidecar.accounting for part in run.parts("edits")]
     assert sum(one.rows_in for one in accounts if one) == 10
@@ -97,7 +97,7 @@ def test_number_of_ranks_changes_no_byte(repo: Builder, tmp_path: Path) -> None:
 def test_finished_units_are_not_mined_again(repo: Builder, tmp_path: Path) -> None:
     history(repo)
     run = RunDir.open(tmp_path / "run", create=True)
-    config = MineConfig(commits_per_unit=4)
+    config = MineConfig(commits_per_unit=4, revert_window=0)
     step = MineEdits(config, run.root, 0)
     work(run, step, MINE_OUTPUTS, plan_mine(config, [repo.path]))
     before = {part.name: part.path.stat().st_mtime_ns for part in run.parts("edits")}

@@ -189,10 +189,12 @@ def test_partial_clone_is_refused_with_the_command_that_completes_it(repo: Build
     assert len(edits(mine(clone))) == 1
 
 
-def test_sha256_repository_is_refused_by_name(build: Callable[..., Builder]) -> None:
+def test_sha256_repository_is_mined(build: Callable[..., Builder]) -> None:
     repo = build("modern", "--object-format=sha256")
     repo.commit({"a.py": BASE})
-    assert "SHA-256" in refusal(repo.path)
+    commit = repo.commit({"a.py": CHANGED})
+    edit = edits(mine(repo))[commit]
+    assert (len(commit), edit.old_contents, edit.new_contents) == (64, BASE, CHANGED)
 
 
 def test_history_with_a_missing_commit_is_refused_with_the_check_to_run(repo: Builder) -> None:
