@@ -92,6 +92,30 @@ class MineConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class FetchConfig:
+    """How repositories given as URLs are fetched. It decides no edit, so it is in no task key.
+
+    Attributes:
+        cache: folder of fetched repositories; empty for `$ASSAY_CACHE/repositories`, else the user's cache.
+        update: ask the server for what is new; false mines what the cache holds.
+        stall_s: seconds without a sign of life after which a server is given up.
+        timeout_s: seconds that one request may last.
+        attempts: how often a request is made before it counts as failed.
+        max_pack_gb: GiB that one file of a fetched repository may have.
+    """
+
+    cache: str = ""
+    update: bool = True
+    stall_s: int = 120
+    timeout_s: int = 14_400
+    attempts: int = 3
+    max_pack_gb: int = 50
+
+    def __post_init__(self) -> None:
+        _at_least("fetch", self, {"stall_s": 1, "timeout_s": 1, "attempts": 1, "max_pack_gb": 1})
+
+
+@dataclasses.dataclass(frozen=True)
 class SelectConfig:
     """Which edits go on to be labelled.
 

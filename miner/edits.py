@@ -9,14 +9,15 @@ A commit, path, blob or message that is damaged or hostile costs its own row and
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from miner import origins, provenance
 from miner.blobs import Blobs, MissingBlob, TooLarge, open_blobs
-from miner.config import MineConfig
+from miner.config import FetchConfig, MineConfig
 from miner.diff import compare
 from miner.history import Change, FileChange, decode, read_changes, read_history
 from miner.languages import HEADER, language_of, language_of_path
@@ -24,6 +25,7 @@ from miner.licenses import license_of_header, repository_license
 from miner.messages import is_low_signal
 from miner.putback import PutBack
 from miner.repository import Repository, open_repository, slug_of
+from miner.sources import local_path
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json
 from schemas.records import Edit
@@ -195,6 +197,17 @@ def _edit(source: _Source, change: Change) -> Edit:
     )
 
 
+def wanted_contents(config: MineConfig, repository: Repository, commits: Sequence[str]) -> Iterator[str]:
+    """Object ids of the files that mining will read, before and after each commit that may be an edit."""
+    for _, change in read_changes(repository, commits):
+        if change is not None:
+            with contextlib.suppress(_Dropped):
+                file = _changed_file(change)
+                _source_path(config, file.path)
+                _message(config, change.message)
+                yield from (file.old_id, file.new_id)
+
+
 def _merged_by(message: str, by_merge: str | None) -> str | None:
     """A request number tells most, wherever it stands; a review trailer tells more than a bare merge."""
     by_message = provenance.merged_by_message(message)
@@ -258,6 +271,8 @@ def mine_commits(
 def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
     """`mine_commits` for a unit that `plan_units` made; commits of an earlier repository are dropped."""
     payload = unit.payload
+    if "refused" in payload:
+        raise AssayError(payload["refused"])
     repository = Repository(
         path=Path(payload["path"]),
         objects=Path(payload["objects"]),
@@ -304,7 +319,7 @@ def _part_names(slug: str, branches: Sequence[str]) -> list[str]:
 
 
 def plan_units(
-    config: MineConfig, path: Path, limit: int | None = None, seen: dict[str, str] | None = None
+    config: MineConfig, path: Path, limit: int | None = None, seen: Mapping[str, str] | None = None
 ) -> list[Unit]:
     """Cut a repository's history into units of `commits_per_unit` commits, oldest first.
 
@@ -313,7 +328,7 @@ def plan_units(
     except those near its old end and those with a commit that was reverted since.
 
     Args:
-        seen: commit -> name of the repository that it is mined from already; this one's are added.
+        seen: commit -> name of the repository that it is mined from already.
 
     Raises:
         AssayError: the repository cannot be mined (see `open_repository` and `read_history`).
@@ -358,36 +373,56 @@ def plan_units(
             }
             number = start // config.commits_per_unit
             units.append(Unit(f"{name}-{number:05d}", len(commits), payload, inputs))
-    for order in orders:
-        seen.update((commit, repository.name) for commit in order if commit not in seen)
     return units
 
 
-def plan_mine(config: MineConfig, repos: Sequence[Path], limit: int | None = None) -> list[Unit]:
-    """Plan the mining of local repositories, in the order given; `limit` bounds all commits together.
+def plan_mine(
+    config: MineConfig,
+    repos: Sequence[Path | str],
+    limit: int | None = None,
+    fetch: FetchConfig = FetchConfig(),  # noqa: B008 (frozen)
+) -> list[Unit]:
+    """Plan the mining of repositories, in the order given; `limit` bounds all commits together.
 
-    Commits that several of them have, as forks do, are mined from the first.
+    Commits that several of them have, as forks do, are mined from the first. Of several repositories, one
+    that cannot be mined gets a unit that fails and says why, so that it costs the others nothing.
+
+    Args:
+        repos: paths, and URLs that `miner.remote` has fetched.
+        fetch: where fetched repositories lie.
 
     Raises:
-        AssayError: no repository or the same one twice; one cannot be mined.
+        AssayError: no repository; the only one cannot be mined.
     """
     if not repos:
-        raise AssayError("mine: no repository; give the folder of at least one local git repository")
+        raise AssayError("mine: no repository; give the folder or URL of at least one git repository")
     units: list[Unit] = []
-    names: dict[str, Path] = {}
+    names: dict[str, str] = {}
     seen: dict[str, str] = {}
     left = limit
-    for path in repos:
-        planned = plan_units(config, Path(path), left, seen)
-        for unit in planned:
-            if unit.name in names:
+    for given in map(str, repos):
+        try:
+            planned = plan_units(config, local_path(given, fetch), left, seen)
+            if again := next((unit for unit in planned if unit.name in names), None):
                 raise AssayError(
-                    f"{path}: the same repository as {names[unit.name]}, {unit.payload['repo']}; give one"
+                    f"{given}: the same repository as {names[again.name]}, {again.payload['repo']}; give one"
                 )
-        names.update((unit.name, Path(path)) for unit in planned)
+        except AssayError as error:
+            if len(repos) == 1:
+                raise
+            planned = [refused_unit(given, error)]
+        for unit in planned:
+            names[unit.name] = given
+            for commit in unit.payload.get("commits", "").split():
+                seen.setdefault(commit, unit.payload["repo"])
         units += planned
         if left is not None:
             left -= sum(unit.rows for unit in planned)
             if left <= 0:
                 break
     return units
+
+
+def refused_unit(given: str, error: AssayError) -> Unit:
+    """A unit of no rows that stands for a source that cannot be read; working on it raises the error."""
+    return Unit(f"refused-{content_id(given)[:8]}", 0, {"refused": str(error)}, {"refused": str(error)})
