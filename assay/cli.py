@@ -140,9 +140,30 @@ def demo(
     run_demo(flags, repo, problems)
 
 
-_source_command(
-    "mine", "repos", "Git repositories: work tree, bare, or .git folder.", "Mine edits from git histories."
-)
+@_command("mine", "Mine edits from git histories.")
+def mine(
+    flags: Flags,
+    repos: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Git repositories: folder of a work tree or bare repository, or URL (https, ssh, file).",
+            show_default=False,
+        ),
+    ] = None,
+    listed: Annotated[
+        list[Path] | None,
+        typer.Option("--list", help="File that names repositories, a path or URL a line; may be repeated."),
+    ] = None,
+) -> None:
+    """Mine repositories; those given as URLs are fetched first."""
+    from assay.session import Session
+    from miner.sources import read_list
+
+    given = [*(repos or []), *(one for file in listed or [] for one in read_list(file))]
+    with Session(flags, flags.run_dir or DEFAULT_RUN, create=True, sources={"repos": given}) as session:
+        session.stages(("mine",))
+
+
 _table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
 _table_command("dedup", "Of edits that are nearly the same, keep the earliest.", ("dedup",))
 _table_command(

@@ -14,7 +14,7 @@ from typing import Any
 
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
-from miner.config import DedupConfig, ImportConfig, MineConfig, SelectConfig
+from miner.config import DedupConfig, FetchConfig, ImportConfig, MineConfig, SelectConfig
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
@@ -25,7 +25,7 @@ MAX_RECIPE_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """What goes in: paths as the user gave them."""
+    """What goes in: paths, and URLs of repositories, as the user gave them."""
 
     repos: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -38,6 +38,7 @@ class Recipe:
 
     seed: int = 0
     sources: Sources = Sources()
+    fetch: FetchConfig = FetchConfig()
     mine: MineConfig = MineConfig()
     select: SelectConfig = SelectConfig()
     dedup: DedupConfig = DedupConfig()

@@ -41,7 +41,7 @@ def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
     return Recipe.load(saved) if saved.exists() else start or Recipe()
 
 
-def _resolved(recipe: Recipe, flags: Flags, sources: Mapping[str, Sequence[Path]]) -> Recipe:
+def _resolved(recipe: Recipe, flags: Flags, sources: Mapping[str, Sequence[Path | str]]) -> Recipe:
     """A recipe with the command line's sources and flags."""
     given = dataclasses.asdict(recipe.sources)
     for name, paths in sources.items():
@@ -64,7 +64,7 @@ class Session:
         flags: Flags,
         root: Path,
         create: bool,
-        sources: Mapping[str, Sequence[Path]] | None = None,
+        sources: Mapping[str, Sequence[Path | str]] | None = None,
         start: Recipe | None = None,
     ) -> None:
         self.flags = flags
@@ -137,6 +137,9 @@ class Session:
         Under `--dry-run` a stage is planned and its plan told.
         """
         done = []
+        names = tuple(names)
+        if not self._dry and any(SOURCE_OF.get(name) == "repos" for name in names):
+            self._fetch()
         for name in names:
             result = self._stage(name)
             if result is None:
@@ -148,6 +151,31 @@ class Session:
                 self.tell(f"assay: {name} failed in part; mend that and run the same command again")
                 break
         return done
+
+    def _fetch(self) -> None:
+        """Bring repositories given as URLs into the cache; one that cannot be fetched holds up no other.
+
+        Raises:
+            AssayError: a URL is bad, or the only source cannot be fetched.
+        """
+        from miner import remote
+        from miner.network import NetworkError
+        from miner.sources import check_url, is_url
+
+        given = self.recipe.sources.repos
+        urls = [check_url(one) for one in given if is_url(one)]
+        try:
+            for url in urls:
+                try:
+                    remote.update(url, self.recipe.fetch, self.recipe.mine, self.view.note)
+                except NetworkError as error:
+                    if len(given) == 1:
+                        raise
+                    self.failed = True
+                    self.view.trouble(f"{error}; what was fetched before, if anything, is mined")
+        finally:
+            if urls:
+                self.view.closed()
 
     def _stage(self, name: str) -> StageResult | None:
         stage = STAGES[name]

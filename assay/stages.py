@@ -53,12 +53,12 @@ class Stage:
     step: Callable[[Recipe, Path], UnitStep]
 
 
-def _given(recipe: Recipe, what: str) -> list[Path]:
-    """The paths of a source; an error when the recipe names none."""
+def _given(recipe: Recipe, what: str) -> list[str]:
+    """The paths (or URLs) of a source; an error when the recipe names none."""
     paths: tuple[str, ...] = getattr(recipe.sources, what)
     if not paths:
         raise AssayError(f"no {what} given: name them on the command line or in the recipe's [sources]")
-    return [Path(path) for path in paths]
+    return list(paths)
 
 
 def _mine() -> Any:
@@ -95,7 +95,9 @@ STAGES: dict[str, Stage] = {
             code=_MINER,
             libraries=_GIT,
             settings=lambda recipe: [recipe.mine],
-            plan=lambda _, recipe, limit: _mine().plan_mine(recipe.mine, _given(recipe, "repos"), limit),
+            plan=lambda _, recipe, limit: _mine().plan_mine(
+                recipe.mine, _given(recipe, "repos"), limit, recipe.fetch
+            ),
             step=lambda recipe, root: _mine().MineEdits(recipe.mine, root, recipe.seed),
         ),
         Stage(
@@ -146,7 +148,7 @@ STAGES: dict[str, Stage] = {
             libraries=("pyarrow",),
             settings=lambda recipe: [recipe.importing],
             plan=lambda _, recipe, limit: _mine().plan_problems(
-                recipe.importing, _given(recipe, "problems"), limit
+                recipe.importing, [Path(path) for path in _given(recipe, "problems")], limit
             ),
             step=lambda recipe, root: _mine().ImportProblems(recipe.importing, root, recipe.seed),
         ),
@@ -198,7 +200,7 @@ STAGES: dict[str, Stage] = {
             libraries=("pyarrow",),
             settings=lambda recipe: [recipe.importing],
             plan=lambda _, recipe, limit: _mine().plan_trajectories(
-                recipe.importing, _given(recipe, "trajectories"), limit
+                recipe.importing, [Path(path) for path in _given(recipe, "trajectories")], limit
             ),
             step=lambda recipe, root: _mine().ImportTrajectories(recipe.importing, root, recipe.seed),
         ),
