@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miner.config import MineConfig
-from miner.edits import plan_mine
+from miner.edits import mine_unit, plan_mine
 from miner.repository import name_from_url, open_repository, slug_of
 from schemas.errors import AssayError
 
@@ -204,9 +204,20 @@ def test_history_with_a_missing_commit_is_refused_with_the_check_to_run(repo: Bu
     assert "fsck" in refusal(repo.path)
 
 
-def test_repository_given_twice_is_refused(repo: Builder) -> None:
+def test_repository_given_twice_is_refused_and_mined_once(repo: Builder) -> None:
+    config = MineConfig()
+    once, again = plan_mine(config, [repo.path, repo.path / ".git"])
+    assert len(list(mine_unit(config, once))) == once.rows == 1
     with pytest.raises(AssayError, match="the same repository"):
-        plan_mine(MineConfig(), [repo.path, repo.path / ".git"])
+        list(mine_unit(config, again))
+
+
+def test_repository_that_cannot_be_read_costs_the_others_nothing(repo: Builder, tmp_path: Path) -> None:
+    config = MineConfig()
+    refused, good = plan_mine(config, [tmp_path / "nowhere", repo.path])
+    assert len(list(mine_unit(config, good))) == good.rows == 1
+    with pytest.raises(AssayError, match="no such folder"):
+        list(mine_unit(config, refused))
 
 
 def test_no_repository_is_refused() -> None:
