@@ -164,6 +164,23 @@ class DedupConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class CutConfig:
+    """How an edit's changed functions are cut out of its file.
+
+    Attributes:
+        max_tokens: estimated tokens of the longer side that an excerpt should not pass; an excerpt that
+            cannot be made as short without breaking its syntax stays longer.
+        split_purposes: cut an edit of several separate purposes into one excerpt a purpose.
+    """
+
+    max_tokens: int = 4096
+    split_purposes: bool = True
+
+    def __post_init__(self) -> None:
+        _at_least("cut", self, {"max_tokens": 64})
+
+
+@dataclasses.dataclass(frozen=True)
 class ImportConfig:
     """How published problems and trajectories are read.
 
