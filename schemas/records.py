@@ -49,7 +49,8 @@ class Edit:
         "SPDX expression that the file's own `SPDX-License-Identifier` gives; null when it has none"
     )
     merged_by: str | None = column(
-        "how it got in: `merge-commit`, `pr:<n>`, `mr:<n>`, `review-trailer`; null when git does not tell"
+        "how it got in: `pr:<n>`, `mr:<n>`, `change:<n>` (Gerrit), `revision:D<n>` (Phabricator), "
+        "`review-trailer`, `mailing-list`, `merge-commit`; null when git does not tell"
     )
     reverted_by: str | None = column("commit that reverts this one; null when none in this history")
     reverted_how: str | None = column(
