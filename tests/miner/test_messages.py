@@ -114,7 +114,7 @@ def test_long_repetitive_subjects_are_judged_without_blowing_up(unit: str) -> No
         ("Title\n\nPull Request resolved: https://github.com/pytorch/pytorch/pull/7", "pr:7"),
         ("Title\n\nReviewed-by: Bob <bob@x.org>", "review-trailer"),
         ("Title\n\nChange-Id: I0123456789abcdef", "review-trailer"),
-        ("Title\n\nReviewed-on: https://review.example/1", "review-trailer"),
+        ("Title\n\nReviewed-on: https://review.example/1", "change:1"),
         ("Fix #12", None),
         ("Speed up (#12) the parser", None),
         ('Revert "Speed up the parser (#12)"', None),

@@ -1,0 +1,251 @@
+"""Bots, people and assistants."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from miner.assistants import ai_assistant
+from miner.authors import People, is_bot
+
+
+@pytest.mark.parametrize(
+    ("name", "email"),
+    [
+        ("The Gitter Badger", "badger@gitter.im"),
+        ("ImgBotApp", "ImgBotHelp@gmail.com"),
+        ("StepSecurity Bot", "bot@stepsecurity.io"),
+        ("jade-bot", "ada@x.org"),
+        ("GitHub Actions", "actions@github.com"),
+        ("CI", "ci-bot@x.org"),
+        ("Jenkins", "jenkins@ci.x.org"),
+        ("Copybara-Service", "copybara-worker@google.com"),
+        ("K8s Merge Robot", "k8s-merge-robot@users.noreply.github.com"),
+        ("Someone", "1+renovate[bot]@users.noreply.github.com"),
+    ],
+)
+def test_more_bots_are_known(name: str, email: str) -> None:
+    assert is_bot(name, email)
+
+
+@pytest.mark.parametrize(
+    ("name", "email"),
+    [
+        ("drewm", "drew.mclellan@snyk.io"),
+        ("Jenkins", "jenkins@Jenkinss-MacBook-Pro.local"),
+        ("Alex", "leha-bot@users.noreply.github.com"),
+        ("Ben Bot", "benbot@gmail.com"),
+        ("Theo Buehler", "botovq@users.noreply.github.com"),
+        ("Lieven de Cock", "killerbot@linux-2x3u.suse"),
+        ("root", "root@localhost"),
+        ("travis", "travis@vaught.net"),
+        ("Marc Hernandez Cabot", "noviluni@gmail.com"),
+        ("autoantwort", "41973254+autoantwort@users.noreply.github.com"),
+    ],
+)
+def test_no_human_is_lost(name: str, email: str) -> None:
+    assert not is_bot(name, email)
+
+
+@pytest.mark.parametrize(
+    ("line", "who"),
+    [
+        ("Co-Authored-By: Claude <noreply@anthropic.com>", "claude"),
+        ("Co-Authored-By: Claude Opus 4.8 (1M context) <noreply@anthropic.com>", "claude"),
+        ("🤖 Generated with [Claude Code](https://claude.com/claude-code)", "claude"),
+        ("Co-authored-by: claude[bot] <209825114+claude[bot]@users.noreply.github.com>", "claude"),
+        ("Assisted-by: Claude:claude-opus-4-5 coccinelle", "claude"),
+        ("Assisted-by: Claude", "claude"),
+        ("Co-authored-by: Copilot <175728472+Copilot@users.noreply.github.com>", "copilot"),
+        ("Co-authored-by: copilot-swe-agent[bot] <198982749+Copilot@users.noreply.github.com>", "copilot"),
+        (
+            "Co-authored-by: Copilot Autofix powered by AI <62310815+x[bot]@users.noreply.github.com>",
+            "copilot",
+        ),
+        ("Co-authored-by: Cursor <cursoragent@cursor.com>", "cursor"),
+        ("Made-with: Cursor", "cursor"),
+        ("Co-authored-by: aider (claude-sonnet-4) <noreply@aider.chat>", "aider"),
+        ("Co-authored-by: aider (gpt-4o) <aider@aider.chat>", "aider"),
+        ("Co-authored-by: Codex <noreply@openai.com>", "codex"),
+        ("Assisted-by: ChatGPT", "codex"),
+        ("Assisted-by: GPT-4o", "codex"),
+        ("Generated-by: OpenAI Codex", "codex"),
+        ("Co-authored-by: gemini-cli <218195315+gemini-cli@users.noreply.github.com>", "gemini"),
+        ("Co-authored-by: Gemini <218195315+gemini-cli@users.noreply.github.com>", "gemini"),
+        ("Assisted-by: Gemini", "gemini"),
+        (
+            "Co-authored-by: google-labs-jules[bot] "
+            "<161369871+google-labs-jules[bot]@users.noreply.github.com>",
+            "jules",
+        ),
+        ("Co-Authored-By: Devin AI <158243242+devin-ai-integration[bot]@users.noreply.github.com>", "devin"),
+        ("Link to Devin run: https://app.devin.ai/sessions/0123", "devin"),
+        ("Amp-Thread-ID: https://ampcode.com/threads/T-0123", "amp"),
+        ("Co-authored-by: Amp <amp@ampcode.com>", "amp"),
+        ("Co-authored-by: Windsurf <noreply@codeium.com>", "windsurf"),
+        ("Co-authored-by: openhands <openhands@all-hands.dev>", "openhands"),
+        ("Assisted-by: Amazon Q Developer", "amazon-q"),
+        ("Replit-Commit-Author: Agent", "replit"),
+        ("Generated with Zed AI", "zed"),
+        ("Co-authored-by: Junie <junie@jetbrains.com>", "junie"),
+        ("Co-authored-by: Qwen-Coder <qwen-coder@alibabacloud.com>", "qwen"),
+        ("Assisted-by: Kimi:k2", "kimi"),
+        ("Co-authored-by: opencode <noreply@opencode.ai>", "opencode"),
+        ("Assisted-by: Cline", "cline"),
+        ("Co-authored-by: Roo Code <roomote@roocode.com>", "roo"),
+        ("Co-authored-by: goose <goose@block.xyz>", "goose"),
+        ("Co-Authored-By: Oz <oz-agent@warp.dev>", "warp"),
+        (
+            "Co-authored-by: factory-droid[bot] <138933559+factory-droid[bot]@users.noreply.github.com>",
+            "factory",
+        ),
+        (
+            "Co-authored-by: coderabbitai[bot] <136622811+coderabbitai[bot]@users.noreply.github.com>",
+            "coderabbit",
+        ),
+        ("Co-authored-by: Sourcery AI <>", "sourcery"),
+        ("💘 Generated with Crush", "crush"),
+        ("Assisted-by: Crush:grok-4", "crush"),
+        ("Generated by GitHub Copilot.", "copilot"),
+        ("Co-authored by Claude Code", "claude"),
+        ("Generated using Gemini 2.5 Pro", "gemini"),
+    ],
+)
+def test_assistant_that_a_line_names(line: str, who: str) -> None:
+    assert ai_assistant(f"Speed up the parser\n\nText.\n\n{line}\n") == who
+    assert ai_assistant(f"Speed up the parser\r\n\r\n  {line}\r\n") == who
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Co-authored-by: Claude Paroz <claude@2xlibre.net>",
+        "Co-authored-by: Claude <claude@x.org>",
+        "Co-authored-by: Claude",
+        "Co-authored-by: Devin Jeanpierre <devin@gmail.com>",
+        "Co-authored-by: Devin",
+        "Co-authored-by: Jules <jules@x.org>",
+        "Co-authored-by: Kimi Räikkönen <kimi@x.org>",
+        "Co-authored-by: Gemini Rossi <gemini@x.org>",
+        "Co-authored-by: Julia Evans <julia@x.org>",
+        "Co-authored-by: Max <max@zed.dev>",
+        "Co-authored-by: Quinn <quinn@sourcegraph.com>",
+        "Co-authored-by: Ada <ada@anthropic.com>",
+        "Co-authored-by: Ada <ada@openai.com>",
+        "Co-authored-by: Ada <ada@cursor.com>",
+        "Co-authored-by: Ada <ada@all-hands.dev>",
+        "Co-authored-by: Amp Goose <ag@x.org>",
+        "Co-authored-by: dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>",
+        "Assisted-by: Devin Sevilla <dasevilla@gmail.com>",
+        "Reviewed-by: Claude <noreply@anthropic.com>",
+        "Written by Jules",
+        "Implemented by Devin",
+        "Generated with care",
+        "Generated by the build of Claude Shannon's tables",
+        "Made with love",
+        "Fix the Claude client, which Copilot calls",
+        "Cursor: fix the blinking",
+        "gemini: support the protocol",
+    ],
+)
+def test_person_or_prose_is_no_assistant(line: str) -> None:
+    assert ai_assistant(f"Speed up the parser\n\n{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "email", "who"),
+    [
+        ("copilot-swe-agent[bot]", "198982749+Copilot@users.noreply.github.com", "copilot"),
+        ("Claude", "noreply@anthropic.com", "claude"),
+        ("Paul Gauthier (aider)", "paul@x.org", "aider"),
+        ("google-labs-jules[bot]", "161369871+google-labs-jules[bot]@users.noreply.github.com", "jules"),
+        ("Devin AI", "158243242+devin-ai-integration[bot]@users.noreply.github.com", "devin"),
+        ("Cursor Agent", "cursoragent@cursor.com", "cursor"),
+        ("openhands", "openhands@all-hands.dev", "openhands"),
+        ("Claude Paroz", "claude@2xlibre.net", None),
+        ("Claude", "claude@x.org", None),
+        ("Claude", "", None),
+        ("Devin", "devin@x.org", None),
+        ("Gemini", "", None),
+        ("Paul Gauthier", "paul@x.org", None),
+        ("gpt4lyfe", "x@y.org", None),
+        ("dependabot[bot]", "49699333+dependabot[bot]@users.noreply.github.com", None),
+        ("", "", None),
+    ],
+)
+def test_assistant_as_author_or_committer(name: str, email: str, who: str | None) -> None:
+    assert ai_assistant("Speed up the parser", name, email) == who
+    assert ai_assistant("Speed up the parser", "Ada", "ada@x.org", name, email) == who
+
+
+@given(st.text(max_size=400), st.text(max_size=40), st.text(max_size=40))
+def test_any_author_and_message_gets_an_answer(message: str, name: str, email: str) -> None:
+    is_bot(name, email)
+    ai_assistant(message, name, email)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["Co-authored-by: ", "a@", "(aider", "claude (", "Generated with [", "-bot", " ", "a.b@", ": <", "\n"],
+)
+def test_long_names_and_messages_are_read_without_blowing_up(unit: str) -> None:
+    text = unit * 50_000
+    is_bot(text, text)
+    ai_assistant(text, text, text)
+    ai_assistant(f"{unit}\n" * 20_000)
+    people = People()
+    people.add(text, text)
+    assert len(people) == 1
+
+
+def count(*identities: tuple[str, str]) -> int:
+    people = People()
+    for name, email in identities:
+        people.add(name, email)
+    return len(people)
+
+
+def test_one_name_with_two_addresses_is_one_person() -> None:
+    assert count(("Ada Lovelace", "ada@x.org"), ("ada  lovelace", "ada@work.com"), ("Bob", "b@x.org")) == 2
+
+
+def test_one_address_with_two_names_is_one_person() -> None:
+    assert count(("Ada", "ada@x.org"), ("Countess", "ADA@x.org")) == 1
+
+
+def test_agreement_goes_over_several_steps() -> None:
+    assert count(("Ada", "a@x.org"), ("Bob", "b@x.org"), ("Ada", "c@x.org"), ("Bob", "c@x.org")) == 1
+
+
+def test_both_private_addresses_of_github_are_one() -> None:
+    assert count(("Ada", "1+ada@users.noreply.github.com"), ("al", "ada@users.noreply.github.com")) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (("root", "root@a.x.org"), ("root", "root@b.x.org")),
+        (("Ada", "root@localhost"), ("Bob", "root@localhost")),
+        (("Ada", "noreply@github.com"), ("Bob", "noreply@github.com")),
+        (("unknown", "a@x.org"), ("unknown", "b@x.org")),
+        (("", "a@x.org"), ("", "b@x.org")),
+        (("Ada", ""), ("Bob", "")),
+    ],
+)
+def test_what_many_have_in_common_joins_nobody(one: tuple[str, str], two: tuple[str, str]) -> None:
+    assert count(one, two) == 2
+
+
+NAMES = st.sampled_from(["Ada", "Bob", "Cleo", "root", ""])
+EMAILS = st.sampled_from(["a@x.org", "b@x.org", "c@x.org", "d@x.org", ""])
+
+
+@given(st.lists(st.tuples(NAMES, EMAILS), max_size=6))
+def test_number_of_people_depends_on_neither_order_nor_repetition(identities: list[tuple[str, str]]) -> None:
+    wanted = count(*identities)
+    assert count(*reversed(identities), *identities) == wanted
+    for order in itertools.islice(itertools.permutations(identities), 10):
+        assert count(*order) == wanted
