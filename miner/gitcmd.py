@@ -66,28 +66,42 @@ def shadow(objects: Path, object_format: str = "sha1") -> Iterator[tuple[Path, d
         yield folder, environment
 
 
-def _tokens(stdout: IO[bytes]) -> Iterator[bytes]:
-    rest, skipping = b"", False
+def _bounded(stdout: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of a stream, with what stands past `MAX_TOKEN` bytes of one token left out."""
+    length = 0
     while block := stdout.read(_BLOCK):
-        if skipping:
-            _, end, block = block.partition(b"\0")
-            if not end:
+        if length > MAX_TOKEN:
+            end = block.find(b"\0")
+            if end < 0:
                 continue
-            yield rest
-            rest, skipping = b"", False
-        parts = (rest + block).split(b"\0")
-        rest = parts.pop()
-        yield from parts
-        if len(rest) > MAX_TOKEN:
-            rest, skipping = rest[:MAX_TOKEN], True
-    if rest:
-        yield rest
+            block = block[end:]
+        last = block.rfind(b"\0")
+        length = length + len(block) if last < 0 else len(block) - last - 1
+        yield block
 
 
 def git_tokens(
     objects: Path, arguments: Sequence[str], lines: Sequence[str] = (), object_format: str = "sha1"
 ) -> Iterator[bytes]:
-    """Run git over an object store and yield the NUL-separated tokens of its output.
+    """The NUL-separated tokens of git's output, as `git_blocks` gives it."""
+    rest: list[bytes] = []
+    for block in git_blocks(objects, arguments, lines, object_format):
+        first, *others = block.split(b"\0")
+        rest.append(first)
+        if others:
+            yield b"".join(rest)
+            rest = [others.pop()]
+            yield from others
+    if last := b"".join(rest):
+        yield last
+
+
+def git_blocks(
+    objects: Path, arguments: Sequence[str], lines: Sequence[str] = (), object_format: str = "sha1"
+) -> Iterator[bytes]:
+    """Run git over an object store and yield its output in blocks.
+
+    A block ends anywhere. Of a NUL-ended token that is longer than `MAX_TOKEN` only the start comes.
 
     Args:
         objects: the object store, such as `.git/objects`.
@@ -97,7 +111,7 @@ def git_tokens(
 
     Raises:
         AssayError: git is not installed, or was killed.
-        GitError: git ended with an error; raised after the last token.
+        GitError: git ended with an error; raised after the last block.
     """
     with shadow(objects, object_format) as (folder, environment):
         (folder / "stdin").write_text("".join(f"{line}\n" for line in lines))
@@ -119,7 +133,7 @@ def git_tokens(
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
             try:
                 with process.stdout:
-                    yield from _tokens(process.stdout)
+                    yield from _bounded(process.stdout)
                 status = process.wait()
             finally:
                 if process.poll() is None:

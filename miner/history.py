@@ -13,12 +13,14 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import fnmatch
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from miner import provenance
-from miner.gitcmd import GitError, git_tokens
+from miner.gitcmd import GitError, git_blocks
 from miner.putback import PutBack
 from miner.repository import Repository
 from schemas.errors import AssayError
@@ -209,10 +211,11 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
     requests: dict[str, list[str]] = defaultdict(list)
     arguments = ["log", "-z", "--format=%H %P%x00%B", "--stdin"]
     heads = [repository.head, *wanted.values()]
-    tokens = git_tokens(repository.objects, arguments, heads, repository.object_format)
+    blocks = git_blocks(repository.objects, arguments, heads, repository.object_format)
     try:
-        for header, raw in zip(tokens, tokens, strict=False):
-            commit, *above = header.decode().split()
+        for record in _records(blocks, _MESSAGE):
+            commit, *above = record[1].decode().split()
+            raw = record[2]
             parents[commit] = above
             merge, revert = len(above) > 1, b"evert" in raw
             if not (merge or revert or b"#" in raw or b"!" in raw):
@@ -241,8 +244,7 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
     return History(order, beside, merged, _reverted(_Reverts(whole, owner, requests), reverters))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One entry of a commit's raw diff: modes and object ids before and after, status letter, path."""
 
     old_mode: str
@@ -253,8 +255,7 @@ class FileChange:
     path: bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A commit as the raw diff against its parent shows it; merges and first commits come without files.
 
     `first` is the first changed file and `files` their number; the other files are counted only, so
@@ -272,23 +273,39 @@ class Change:
     files: int
 
 
-_FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%B%x00"
 _DIFF = [
-    "diff-tree",
-    "--stdin",
-    "-r",
-    "--always",
-    "--raw",
-    "--no-renames",
-    "--no-abbrev",
-    "-z",
-    _FORMAT,
+    *("diff-tree", "--stdin", "-r", "--always", "--raw", "--no-renames", "--no-abbrev", "-z"),
+    "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%B%x00",
 ]
+_MESSAGE = re.compile(rb"([0-9a-f ]+)\0([^\0]*)(?:\0|\Z)")
+_HEADER = re.compile(
+    rb"([0-9a-f]+)\0([0-9a-f ]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0(?:\0|\Z)"
+)
+"""A commit in the output of `_DIFF`: seven fields, then an empty one."""
+_ENTRIES = re.compile(rb"(?:\n?:[^\0]*\0[^\0]*\0)+")
+"""Its files, of two fields each, the first of them after a line feed; no commit's first field has a colon."""
 
 
-def _parse(tokens: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
-    """Changes from the tokens of `_DIFF`. After the seven fields comes an empty token, then two tokens
-    a file, the first of them after a line feed; a commit's first token never starts with a colon.
+def _records(blocks: Iterator[bytes], pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
+    """Matches of a pattern, one after the other, in what comes in blocks.
+
+    A match that reaches the end of what has come is tried again with more.
+    """
+    buffer = b""
+    for block in blocks:
+        buffer += block
+        at = 0
+        for match in pattern.finditer(buffer):
+            if match.end() == len(buffer):
+                break
+            at = match.end()
+            yield match
+        buffer = buffer[at:]
+    yield from pattern.finditer(buffer)
+
+
+def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
+    """Changes from the output of `_DIFF`.
 
     git writes a commit once it has read all of it, so when it stops at one, the commits before are whole.
     """
@@ -296,46 +313,70 @@ def _parse(tokens: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
 
     def until_refused() -> Iterator[bytes]:
         try:
-            yield from tokens
+            yield from blocks
         except GitError as error:
             problems.append(error)
 
-    yield from _changes(until_refused(), back)
+    source = until_refused()
+    buffer, at = b"", 0
+    more = True
+    while True:
+        header = _HEADER.match(buffer, at)
+        while more and (header is None or header.end() == len(buffer)):
+            block = next(source, None)
+            more = block is not None
+            buffer, at = buffer[at:] + (block or b""), 0
+            header = _HEADER.match(buffer)
+        if header is None:
+            break
+        commit, at = header[1].decode(), header.end()
+        first, files = None, 0
+        while True:
+            entries = _ENTRIES.match(buffer, at)
+            if entries is not None:
+                if first is None:
+                    first = _first_file(entries[0])
+                files += _see(commit, entries[0], back)
+                at = entries.end()
+            # What follows is the next commit, unless it is a part of one more file.
+            rest = buffer[at : at + 2]
+            if not more or (rest and rest[:1] != b":" and rest not in (b"\n", b"\n:")):
+                break
+            block = next(source, None)
+            more = block is not None
+            buffer, at = buffer[at:] + (block or b""), 0
+        yield Change(
+            commit,
+            tuple(header[2].decode().split()),
+            header[3][:_KEPT_NAME],
+            header[4][:_KEPT_NAME],
+            header[5],
+            header[6],
+            header[7][:_KEPT_MESSAGE],
+            first,
+            files,
+        )
     if problems:
         raise problems[0]
 
 
-def _changes(tokens: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
-    pending = next(tokens, None)
-    while pending is not None:
-        head = pending.decode()
-        fields = list(islice(tokens, 7))
-        if len(fields) < 7:
-            return
-        first, files = None, 0
-        pending = next(tokens, None)
-        while pending is not None and pending.startswith((b":", b"\n:")):
-            path = next(tokens, b"")
-            if files == 0 or (back is not None and back.is_watched(path)):
-                old_mode, new_mode, old_id, new_id, status = pending.lstrip(b"\n:").decode().split(" ")
-                if files == 0:
-                    first = FileChange(old_mode, new_mode, old_id, new_id, status, path[:_KEPT_PATH])
-                if back is not None and back.is_watched(path):
-                    back.see(head, path, old_id, new_id)
-            files += 1
-            pending = next(tokens, None)
-        above, author, email, author_time, commit_time, message, _ = fields
-        yield Change(
-            head,
-            tuple(above.decode().split()),
-            author[:_KEPT_NAME],
-            email[:_KEPT_NAME],
-            author_time,
-            commit_time,
-            message[:_KEPT_MESSAGE],
-            first,
-            files,
-        )
+def _first_file(entries: bytes) -> FileChange:
+    meta, path, _ = entries.split(b"\0", 2)
+    old_mode, new_mode, old_id, new_id, status = meta.lstrip(b"\n:").decode().split(" ")
+    return FileChange(old_mode, new_mode, old_id, new_id, status, path[:_KEPT_PATH])
+
+
+def _see(commit: str, entries: bytes, back: PutBack | None) -> int:
+    """Show the files of a commit that are watched; returns how many files there are."""
+    if back is None or not back.watched:
+        return entries.count(b"\0") // 2
+    fields = entries.split(b"\0")
+    paths = fields[1::2]
+    if not back.watched.isdisjoint(paths):
+        for path in back.watched & set(paths):
+            _, _, old_id, new_id, _ = fields[2 * paths.index(path)].lstrip(b"\n:").decode().split(" ")
+            back.see(commit, path, old_id, new_id)
+    return len(paths)
 
 
 def read_changes(
@@ -352,8 +393,8 @@ def read_changes(
     start, failures = 0, 0
     while start < len(commits):
         problem = None
-        tokens = git_tokens(repository.objects, _DIFF, commits[start:], repository.object_format)
-        changes = _parse(tokens, back)
+        blocks = git_blocks(repository.objects, _DIFF, commits[start:], repository.object_format)
+        changes = _changes(blocks, back)
         try:
             for change in changes:
                 while commits[start] != change.commit:

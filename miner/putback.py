@@ -7,6 +7,7 @@ them, on another branch, is not taken for one that came after.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import KeysView
 from typing import NamedTuple
 
 
@@ -23,8 +24,8 @@ class _Edit(NamedTuple):
 class PutBack:
     """Finds them among commits that are seen in order.
 
-    Call `see` with every file of a commit, then `end` once for the commit. When a file that was put back
-    gets the edit's version again, the edit is not reverted.
+    Call `see` with every file of a commit that is `watched`, then `end` once for the commit. When a file
+    that was put back gets the edit's version again, the edit is not reverted.
 
     Attributes:
         window: commits after an edit in which its file may be put back; more than that is no revert.
@@ -37,9 +38,10 @@ class PutBack:
     # Path -> version that the file has now -> version that would undo or redo -> the edits in question.
     _open: dict[bytes, dict[str, dict[str, list[_Edit]]]] = dataclasses.field(default_factory=dict)
 
-    def is_watched(self, path: bytes) -> bool:
-        """Whether a file is one of those that an edit changed."""
-        return path in self._open
+    @property
+    def watched(self) -> KeysView[bytes]:
+        """Paths of the files that an edit changed."""
+        return self._open.keys()
 
     def _watch(self, path: bytes, now: str, awaited: str, edit: _Edit) -> None:
         self._open.setdefault(path, {}).setdefault(now, {}).setdefault(awaited, []).append(edit)
