@@ -7,6 +7,8 @@ Making one raises `AssayError` naming the field when a value makes no sense.
 from __future__ import annotations
 
 import dataclasses
+import datetime
+from typing import Literal
 
 from schemas.errors import AssayError
 
@@ -178,6 +180,92 @@ class CutConfig:
 
     def __post_init__(self) -> None:
         _at_least("cut", self, {"max_tokens": 64})
+
+
+@dataclasses.dataclass(frozen=True)
+class DecontaminateConfig:
+    """Which edits hold the text of a benchmark, and when two texts have too much in common.
+
+    Attributes:
+        benchmarks: files of benchmarks (.parquet, .jsonl, .jsonl.gz) or folders of them; empty compares
+            with none.
+        columns: columns of the benchmarks that are compared; empty takes every one that holds text.
+        n: words of an n-gram.
+        min_shared: distinct n-grams in common from which two texts overlap.
+        min_share: share of a short text's n-grams from which two overlap, when that is fewer.
+        common_files: n-grams in more of the run's own files than this do not count.
+        sampled_files: files of the run that are looked at, at most, for what is common.
+        max_row_bytes: a longer row of a benchmark is not read, and counted as bad.
+    """
+
+    benchmarks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    n: int = 13
+    min_shared: int = 10
+    min_share: float = 0.5
+    common_files: int = 10
+    sampled_files: int = 2000
+    max_row_bytes: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        bounds = {"n": 1, "min_shared": 1, "common_files": 1, "sampled_files": 0, "max_row_bytes": 1}
+        _at_least("decontaminate", self, bounds)
+        if not 0 < self.min_share <= 1:
+            raise AssayError(
+                f"decontaminate.min_share: {self.min_share} must be above 0 and at most 1, such as 0.5"
+            )
+
+
+def seconds_of(name: str, text: str) -> int | None:
+    """An ISO date or time (UTC unless it says otherwise) in seconds since 1970; None for an empty one.
+
+    Raises:
+        AssayError: it is neither; names the setting.
+    """
+    if not text:
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=datetime.UTC)
+        return int(found.timestamp())
+    except (ValueError, OverflowError):
+        raise AssayError(f"split.{name}: {text!r} is no date; give one such as 2021-06-30") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitConfig:
+    """How edits are told apart into train and test.
+
+    Attributes:
+        by: what never stands in both: a repository with its forks, a file of one, or a commit.
+        test_share: expected share of these in test, 0 to 1.
+        min_patch_lines: repositories that share a patch of at least this many changed lines stay together.
+        train_until: train has what was committed before this date (UTC); empty for any time.
+        test_from: test has what was committed on this date or later; empty for `train_until`.
+        test_until: test has what was committed before this date; empty for no end.
+    """
+
+    by: Literal["repo", "file", "commit"] = "repo"
+    test_share: float = 0.1
+    min_patch_lines: int = 3
+    train_until: str = ""
+    test_from: str = ""
+    test_until: str = ""
+
+    def __post_init__(self) -> None:
+        _at_least("split", self, {"min_patch_lines": 1})
+        if not 0 <= self.test_share <= 1:
+            raise AssayError(f"split.test_share: {self.test_share} is not a share; give 0 to 1")
+        names = ("train_until", "test_from", "test_until")
+        train_until, test_from, test_until = (seconds_of(name, getattr(self, name)) for name in names)
+        start = test_from if test_from is not None else train_until
+        if test_until is not None and start is None:
+            raise AssayError("split.test_until: give train_until or test_from with it")
+        if train_until is not None and start is not None and start < train_until:
+            raise AssayError("split.test_from: before train_until, so test would hold what train has")
+        if test_until is not None and start is not None and test_until <= start:
+            raise AssayError("split.test_until: not after the beginning of test, so test would be empty")
 
 
 @dataclasses.dataclass(frozen=True)
