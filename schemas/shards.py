@@ -14,6 +14,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import heapq
+import itertools
 import json
 import math
 import os
@@ -30,6 +32,9 @@ from schemas.ids import digest_json
 
 SIDECAR_FORMAT = 1
 ROW_GROUP_BYTES = 64 << 20
+IN_MEMORY = 192 << 20
+"""Bytes of rows that a shard under construction holds in memory."""
+_ROWS_AT_ONCE = 100
 MAX_SIDECAR_BYTES = 16 << 20
 """A sidecar names inputs and reasons of drops, some kilobytes; more is not read."""
 
@@ -103,16 +108,124 @@ def _sort_key(order: Sequence[str], row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((row[name] is not None, row[name]) for name in order)
 
 
-def _row_groups(record: type, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
-    schema = schema_of(record)
-    start = 0
-    while start < len(rows):
-        # Size of a row is known only after conversion, so a batch is converted and cut to measure.
-        batch = pa.Table.from_pylist(list(rows[start : start + 2000]), schema=schema)
-        per_row = max(1, batch.nbytes // max(1, batch.num_rows))
-        fits = max(1, ROW_GROUP_BYTES // per_row)
-        yield batch.slice(0, min(fits, batch.num_rows))
-        start += min(fits, batch.num_rows)
+def _size(value: Any) -> int:
+    """Bytes that a value takes in a row group, about."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
+    if isinstance(value, list):
+        return sum(map(_size, value))
+    return 8
+
+
+def _groups(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
+    """Rows in groups of about `most` bytes, in order; where one ends depends on the rows alone."""
+    group: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        own = _size(row)
+        if group and size + own > most:
+            yield group
+            group, size = [], 0
+        group.append(row)
+        size += own
+    if group:
+        yield group
+
+
+class ShardBuilder:
+    """A shard under construction: rows in any order and number, in bounded memory. Use as a context manager.
+
+    Rows that take more than `IN_MEMORY` bytes together are sorted and put aside in temporary files beside
+    the shard, which are merged at the end. The bytes of the shard do not depend on it.
+    """
+
+    def __init__(self, path: Path, record: type) -> None:
+        self.path, self.record, self.rows = path, record, 0
+        self._held: list[dict[str, Any]] = []
+        self._bytes = 0
+        self._aside: list[Path] = []
+
+    def __enter__(self) -> ShardBuilder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for path in self._aside:
+            path.unlink(missing_ok=True)
+        self._held, self._aside = [], []
+
+    def add(self, row: Any) -> None:
+        """Take a row (record or mapping).
+
+        Raises:
+            RowError: it does not fit the record.
+        """
+        validate(self.record, row, f"row {self.rows}")
+        plain = as_row(row)
+        self._held.append(plain)
+        self._bytes += _size(plain)
+        self.rows += 1
+        if self._bytes > IN_MEMORY:
+            self._put_aside()
+
+    def _sort(self) -> None:
+        if order := sort_of(self.record):
+            self._held.sort(key=lambda row: _sort_key(order, row))
+
+    def _put_aside(self) -> None:
+        self._sort()
+        path = self.path.with_name(f".{self.path.name}.{os.getpid()}.{len(self._aside)}.tmp")
+        self._aside.append(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        schema = schema_of(self.record)
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
+            for group in _groups(self._held, IN_MEMORY // 16):
+                writer.write_table(pa.Table.from_pylist(group, schema=schema))
+        self._held, self._bytes = [], 0
+
+    def _in_order(self) -> Iterator[dict[str, Any]]:
+        order = sort_of(self.record)
+        self._sort()
+        if not self._aside:
+            return iter(self._held)
+        sources = [*map(_read_aside, self._aside), iter(self._held)]
+        if not order:
+            return itertools.chain.from_iterable(sources)
+        return heapq.merge(*sources, key=lambda row: _sort_key(order, row))
+
+    def finish(self) -> tuple[int, int, str]:
+        """Write the shard.
+
+        Returns:
+            (rows, bytes, sha256 of the file).
+        """
+        schema = schema_of(self.record)
+        short = [field.name for field in schema if field.type == pa.string()]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            replacing(self.path) as handle,
+            pq.ParquetWriter(
+                handle,
+                schema,
+                compression="zstd",
+                compression_level=3,
+                use_dictionary=short,
+                data_page_size=8 << 20,
+                write_page_index=True,
+                use_content_defined_chunking=_CHUNKING,
+            ) as writer,
+        ):
+            for group in _groups(self._in_order(), ROW_GROUP_BYTES):
+                writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=len(group))
+        return self.rows, self.path.stat().st_size, file_sha256(self.path)
+
+
+def _read_aside(path: Path) -> Iterator[dict[str, Any]]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+        for number in range(reader.num_record_batches):
+            yield from reader.get_batch(number).to_pylist()
 
 
 def write_shard(path: Path, record: type, rows: Iterable[Any]) -> tuple[int, int, str]:
@@ -124,31 +237,10 @@ def write_shard(path: Path, record: type, rows: Iterable[Any]) -> tuple[int, int
     Raises:
         RowError: a row does not fit `record`; nothing is written.
     """
-    plain = []
-    for number, row in enumerate(rows):
-        validate(record, row, f"row {number}")
-        plain.append(as_row(row))
-    if order := sort_of(record):
-        plain.sort(key=lambda row: _sort_key(order, row))
-    schema = schema_of(record)
-    short = [field.name for field in schema if field.type == pa.string()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        replacing(path) as handle,
-        pq.ParquetWriter(
-            handle,
-            schema,
-            compression="zstd",
-            compression_level=3,
-            use_dictionary=short,
-            data_page_size=8 << 20,
-            write_page_index=True,
-            use_content_defined_chunking=_CHUNKING,
-        ) as writer,
-    ):
-        for group in _row_groups(record, plain):
-            writer.write_table(group, row_group_size=group.num_rows)
-    return len(plain), path.stat().st_size, file_sha256(path)
+    with ShardBuilder(path, record) as builder:
+        for row in rows:
+            builder.add(row)
+        return builder.finish()
 
 
 def file_sha256(path: Path) -> str:
@@ -231,6 +323,19 @@ def is_whole(shard: Path, sidecar: Sidecar) -> bool:
         return False
 
 
+def _wanted(record: type, columns: Sequence[str] | None) -> pa.Schema:
+    schema = schema_of(record)
+    return pa.schema([schema.field(name) for name in columns]) if columns else schema
+
+
+def _check_schema(shard: Path, record: type, found: pa.Schema, wanted: pa.Schema) -> None:
+    if not found.equals(wanted):
+        raise ShardError(
+            f"{shard}: its columns are not those of a {table_of(record)} shard of this version; "
+            "run the stage that made it again"
+        )
+
+
 def read_shard(shard: Path, record: type, columns: Sequence[str] | None = None) -> pa.Table:
     """A shard as an Arrow table with the record's schema.
 
@@ -241,18 +346,26 @@ def read_shard(shard: Path, record: type, columns: Sequence[str] | None = None) 
         table = pq.read_table(shard, columns=list(columns) if columns else None, partitioning=None)
     except (OSError, pa.ArrowException) as error:
         raise ShardError(f"{shard}: cannot be read as Parquet ({error})") from None
-    wanted = schema_of(record)
-    if columns:
-        wanted = pa.schema([wanted.field(name) for name in columns])
-    if not table.schema.equals(wanted):
-        raise ShardError(
-            f"{shard}: its columns are not those of a {table_of(record)} shard of this version; "
-            "run the stage that made it again"
-        )
+    _check_schema(shard, record, table.schema, _wanted(record, columns))
     return table
 
 
 def iter_rows(shard: Path, record: type, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a shard as dicts, a batch at a time."""
-    for batch in read_shard(shard, record, columns).to_batches(max_chunksize=500):
-        yield from batch.to_pylist()
+    """The rows of a shard as dicts; one row group is in memory at a time.
+
+    Raises:
+        ShardError: as for `read_shard`, where the reading has come to it.
+    """
+    try:
+        with pq.ParquetFile(shard) as file:
+            wanted = _wanted(record, columns)
+            found = file.schema_arrow
+            if columns and set(columns) <= set(found.names):
+                found = pa.schema([found.field(name) for name in columns])
+            _check_schema(shard, record, found, wanted)
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group, columns=list(columns) if columns else None)
+                for batch in table.select(wanted.names).to_batches(max_chunksize=_ROWS_AT_ONCE):
+                    yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise ShardError(f"{shard}: cannot be read as Parquet ({error})") from None

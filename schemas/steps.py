@@ -8,6 +8,7 @@ runner, one unit a call, and under a datatrove executor, where a rank takes ever
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import time
 from collections import Counter
@@ -76,7 +77,7 @@ class _Open:
     """What a unit has given so far."""
 
     unit: Unit
-    rows: dict[Output, list[Any]]
+    builders: dict[Output, shards.ShardBuilder]
     kept: int
     drops: Counter[str]
     started: float
@@ -94,24 +95,33 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
 
     def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         """Consume outcomes; yield the closing document of every unit that was written."""
-        current: _Open | None = None
-        for document in data:
-            if (unit := document.metadata.get("open")) is not None:
-                rows: dict[Output, list[Any]] = {output: [] for output in self.outputs}
-                current = _Open(unit, rows, 0, Counter(), time.monotonic())
-            elif current is None:
-                raise AccountingError(f"{self.stage}: an outcome came before its unit was opened")
-            elif "close" in document.metadata:
-                self._finish(current)
-                current = None
-                yield document
-            else:
-                self._take(current, document.metadata["outcome"])
+        with contextlib.ExitStack() as opened:
+            current: _Open | None = None
+            for document in data:
+                if (unit := document.metadata.get("open")) is not None:
+                    opened.close()
+                    current = self._open(unit, opened)
+                elif current is None:
+                    raise AccountingError(f"{self.stage}: an outcome came before its unit was opened")
+                elif "close" in document.metadata:
+                    self._finish(current)
+                    current = None
+                    yield document
+                else:
+                    self._take(current, document.metadata["outcome"])
+
+    def _open(self, unit: Unit, opened: contextlib.ExitStack) -> _Open:
+        run = RunDir(self.run_dir)
+        builders = {}
+        for output in self.outputs:
+            path = run.part_path(self.stage, output, unit.name)
+            builders[output] = opened.enter_context(shards.ShardBuilder(path, TABLES[output.table]))
+        return _Open(unit, builders, 0, Counter(), time.monotonic())
 
     def _take(self, current: _Open, outcome: Outcome) -> None:
         if isinstance(outcome, Drop):
             current.drops[outcome.reason] += 1
-            current.rows[VERDICTS].append(
+            current.builders[VERDICTS].add(
                 Verdict(
                     id=outcome.id,
                     stage=self.stage,
@@ -124,7 +134,7 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
             return
         current.kept += 1
         for record in outcome.records:
-            current.rows[Output(table_of(type(record)), getattr(record, "split", None))].append(record)
+            current.builders[Output(table_of(type(record)), getattr(record, "split", None))].add(record)
 
     def _finish(self, current: _Open) -> None:
         unit, run = current.unit, RunDir(self.run_dir)
@@ -138,7 +148,7 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
         for output in reversed(self.outputs):
             record = TABLES[output.table]
             path = run.part_path(self.stage, output, unit.name)
-            rows, size, digest = shards.write_shard(path, record, current.rows[output])
+            rows, size, digest = current.builders[output].finish()
             first = output == self.outputs[0]
             drops = dict(sorted(current.drops.items()))
             sidecar = shards.Sidecar(
