@@ -193,3 +193,41 @@ def test_folder_in_place_of_a_shard_or_sidecar_is_not_whole(tmp_path: Path) -> N
     assert not shards.is_whole(path, dataclasses.replace(facts, bytes=path.stat().st_size))
     with pytest.raises(ShardError, match="cannot be read"):
         shards.read_sidecar(path)
+
+
+@pytest.mark.parametrize("most", [0, 300, 3000])
+def test_rows_put_aside_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    rows = [verdict(n % 50, detail=f"{n}" * (n % 7)) for n in range(200)]
+    shards.write_shard(tmp_path / "whole.parquet", Verdict, rows)
+    monkeypatch.setattr(shards, "IN_MEMORY", most)
+    shards.write_shard(tmp_path / "aside.parquet", Verdict, rows)
+    assert (tmp_path / "whole.parquet").read_bytes() == (tmp_path / "aside.parquet").read_bytes()
+
+
+def test_what_was_put_aside_is_removed_also_after_a_bad_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "IN_MEMORY", 100)
+    rows = [verdict(n) for n in range(20)]
+    with pytest.raises(RowError):
+        shards.write_shard(tmp_path / "a.parquet", Verdict, [*rows, verdict(21, keep="no")])
+    assert list(tmp_path.iterdir()) == []
+    shards.write_shard(tmp_path / "a.parquet", Verdict, rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_row_groups_are_bounded_in_bytes_and_read_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "ROW_GROUP_BYTES", 1000)
+    rows = [verdict(n, detail="x" * 400) for n in range(10)]
+    shards.write_shard(tmp_path / "a.parquet", Verdict, rows)
+    groups = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [2] * 5
+    assert list(shards.iter_rows(tmp_path / "a.parquet", Verdict)) == rows
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    shards.write_shard(tmp_path / "a.parquet", Verdict, [verdict(1)])
+    (row,) = shards.iter_rows(tmp_path / "a.parquet", Verdict, ["keep", "id"])
+    assert list(row) == ["keep", "id"]
