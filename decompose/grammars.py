@@ -1,6 +1,6 @@
 """Grammars: one cached tree-sitter language a programming language, and walks that cannot overflow.
 
-In: a language's name as the `language` column spells it, or source text. Out: syntax trees.
+In: a language's name as the `language` column spells it, and source text. Out: syntax trees.
 Wrong: `SourceError` for text that is not a program of the language, is too large or is nested too
 deeply, in one line that a caller may put into a dropped row; `AssayError` for a language without an
 installed grammar. Nothing here recurses, so no input can exhaust Python's stack.
@@ -29,30 +29,55 @@ _WHEELS = {
     "Go": ("tree_sitter_go", "language"),
     "Java": ("tree_sitter_java", "language"),
     "JavaScript": ("tree_sitter_javascript", "language"),
+    "Kotlin": ("tree_sitter_kotlin", "language"),
+    "PHP": ("tree_sitter_php", "language_php"),
     "Python": ("tree_sitter_python", "language"),
     "Ruby": ("tree_sitter_ruby", "language"),
+    "Rust": ("tree_sitter_rust", "language"),
+    "Scala": ("tree_sitter_scala", "language"),
+    "Swift": ("tree_sitter_swift", "language"),
+    "TSX": ("tree_sitter_typescript", "language_tsx"),
+    "TypeScript": ("tree_sitter_typescript", "language_typescript"),
 }
+_DIALECTS = {"TSX": "TypeScript"}
+"""Grammars of languages that have more than one -> the language."""
+
+LANGUAGES = tuple(name for name in _WHEELS if name not in _DIALECTS)
+"""Languages with a grammar, in the spelling of the `language` column."""
 
 
 class SourceError(AssayError):
     """The text is not a program that can be taken apart; the message says where and why, in one line."""
 
 
-@functools.cache
-def grammar(language: str) -> Language:
-    """The tree-sitter language of a programming language.
+def dialect(language: str, path: str = "") -> str:
+    """The name of the grammar for a file: `language`, or `TSX` for TypeScript with markup in it.
+
+    The file's name decides, never its content: `<T>x` is a cast in one dialect and markup in the other,
+    and a query only fits trees of the grammar that it was made for.
+    """
+    return "TSX" if language == "TypeScript" and path.lower().endswith(".tsx") else language
+
+
+def grammar(language: str, path: str = "") -> Language:
+    """The tree-sitter language of a programming language, in the dialect that a path tells.
 
     Raises:
         AssayError: the language is not known, or the wheel with its grammar is not installed.
     """
-    if language not in _WHEELS:
-        raise AssayError(f"{language}: no grammar for this language; known are {', '.join(_WHEELS)}")
-    module, function = _WHEELS[language]
+    return _loaded(dialect(language, path))
+
+
+@functools.cache
+def _loaded(name: str) -> Language:
+    if name not in _WHEELS:
+        raise AssayError(f"{name}: no grammar for this language; known are {', '.join(LANGUAGES)}")
+    module, function = _WHEELS[name]
     try:
         made = getattr(importlib.import_module(module), function)()
     except ImportError:
         wheel = module.replace("_", "-")
-        raise AssayError(f"{language}: its grammar is not installed; run: pip install {wheel}") from None
+        raise AssayError(f"{name}: its grammar is not installed; run: pip install {wheel}") from None
     return Language(made)
 
 
@@ -75,14 +100,17 @@ def encode_source(code: str) -> bytes:
     return data
 
 
-def parse(data: bytes, language: str) -> Tree:
+def parse(data: bytes, language: str, path: str = "") -> Tree:
     """The syntax tree of source bytes; a parser recovers from errors, so any bytes have a tree.
+
+    Args:
+        path: name of the file, which tells dialects of a language apart.
 
     Raises:
         AssayError: the language has no installed grammar.
     """
     # A parser holds state and is cheap to make, so that each call has its own and threads are safe.
-    return Parser(grammar(language)).parse(data)
+    return Parser(grammar(language, path)).parse(data)
 
 
 def walk(node: Node) -> Iterator[tuple[Node, int]]:
@@ -115,6 +143,43 @@ def tree_depth(tree: Tree) -> int:
             if not cursor.goto_parent():
                 return deepest
             level -= 1
+
+
+def error_bytes(tree: Tree) -> int:
+    """Bytes that the parser could make nothing of: 0 for a text that fits the grammar, else at least 1.
+
+    These are the bytes of error nodes without the well-formed pieces in them, such as the statements
+    around a broken one. A token that the parser had to make up counts as one byte. Only the broken parts
+    of a tree are looked at.
+    """
+    if not tree.root_node.has_error:
+        return 0
+    cursor = tree.walk()
+    # For each level above: whether it lies in an error node. Bytes of an error node are added when it is
+    # met, those of well-formed pieces in it are taken away again.
+    inside: list[bool] = []
+    total = errors = 0
+    while True:
+        node = cursor.node
+        entered = False
+        if node is not None:
+            within = bool(inside) and inside[-1]
+            if node.is_error or node.is_missing:
+                errors += 1
+                total += 0 if within else node.end_byte - node.start_byte
+                within = True
+            elif within and node.child_count:
+                total -= node.end_byte - node.start_byte
+                within = False
+            if node.has_error and cursor.goto_first_child():
+                inside.append(within)
+                entered = True
+        if entered:
+            continue
+        while not cursor.goto_next_sibling():
+            if not inside or not cursor.goto_parent():
+                return max(total, errors, 1)
+            inside.pop()
 
 
 def depth(code: str, language: str = "Python") -> int:
