@@ -168,7 +168,8 @@ SYNTAX: dict[str, Syntax] = {
         imports=_set("import_spec"),
         containers=_set(
             "source_file statement_list field_declaration_list import_spec_list var_spec_list "
-            "const_declaration expression_switch_statement type_switch_statement select_statement interface_type"
+            "const_declaration expression_switch_statement type_switch_statement select_statement "
+            "interface_type"
         ),
         lists=_set("literal_value"),
     ),
