@@ -39,6 +39,26 @@ def _at_least(stage: str, config: object, bounds: dict[str, int]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
+class RepositoriesConfig:
+    """Where stars, issues and forks of repositories come from, beside files of metadata.
+
+    Attributes:
+        forge: ask the forges of the repositories: github.com, gitlab.com, codeberg.org.
+        forge_url: API of an own forge to ask as well, such as `https://git.example.org/api/v4`.
+        forge_timeout: seconds to wait for one answer.
+        forge_wait: most seconds to wait when a forge asks for a pause; a longer one ends the questions to it.
+    """
+
+    forge: bool = False
+    forge_url: str = ""
+    forge_timeout: int = 20
+    forge_wait: int = 120
+
+    def __post_init__(self) -> None:
+        _at_least("repositories", self, {"forge_timeout": 1, "forge_wait": 0})
+
+
+@dataclasses.dataclass(frozen=True)
 class MineConfig:
     """Which commits become edits.
 
