@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from miner import origins, provenance
+from miner.assistants import ai_assistant
+from miner.authors import is_bot
 from miner.blobs import Blobs, MissingBlob, TooLarge, open_blobs
 from miner.config import FetchConfig, MineConfig
 from miner.diff import compare
@@ -166,6 +168,7 @@ def _edit(source: _Source, change: Change) -> Edit:
             raise _Dropped("minified", why)
     hunks, patch_id = compare(file.path, old, new)
     commit = change.commit
+    author, email = decode(change.author), decode(change.email)
     reverted_by, reverted_how = source.reverted.get(commit, (None, None))
     return Edit(
         id=content_id(source.repo, commit, path),
@@ -185,12 +188,16 @@ def _edit(source: _Source, change: Change) -> Edit:
         commit_time=commit_time,
         license=source.license,
         file_license=license_of_header(new_contents),
-        merged_by=_merged_by(message, source.merged.get(commit)),
+        merged_by=_merged_by(
+            provenance.merged_by_message(message, source.repo, author, email), source.merged.get(commit)
+        ),
         reverted_by=reverted_by,
         reverted_how=reverted_how,
         cherry_picked_from=provenance.cherry_picked_from(message),
-        bot=provenance.is_bot(decode(change.author), decode(change.email)),
-        ai_assisted=provenance.ai_assistant(message),
+        bot=is_bot(author, email),
+        ai_assisted=ai_assistant(
+            message, author, email, decode(change.committer), decode(change.committer_email)
+        ),
         hunks=hunks,
         lines_added=sum(hunk.new_lines for hunk in hunks),
         lines_removed=sum(hunk.old_lines for hunk in hunks),
@@ -208,9 +215,8 @@ def wanted_contents(config: MineConfig, repository: Repository, commits: Sequenc
                 yield from (file.old_id, file.new_id)
 
 
-def _merged_by(message: str, by_merge: str | None) -> str | None:
+def _merged_by(by_message: str | None, by_merge: str | None) -> str | None:
     """A request number tells most, wherever it stands; a review trailer tells more than a bare merge."""
-    by_message = provenance.merged_by_message(message)
     numbered = [code for code in (by_message, by_merge) if code and ":" in code]
     return numbered[0] if numbered else by_message or by_merge
 

@@ -10,12 +10,11 @@ gives units that keep their content.
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +22,8 @@ from miner import provenance
 from miner.gitcmd import GitError, git_blocks
 from miner.putback import PutBack
 from miner.repository import Repository
+from miner.reverts import may_revert, undo_level
+from miner.undone import Claim, Named, Undone, claim_of
 from schemas.errors import AssayError
 
 _MAX_FAILURES = 50
@@ -95,79 +96,22 @@ def mainline_order(
     return order, owner
 
 
-def _merge_codes(order: Sequence[str], owner: Mapping[str, str], merges: Mapping[str, str]) -> dict[str, str]:
+def _merge_codes(
+    order: Sequence[str], owner: Mapping[str, str], merges: Mapping[str, str | None]
+) -> dict[str, str]:
     """Merge -> how the commits that it brought got in: its own request number, else that of the merge
     that brought the merge itself, else that it was a merge."""
     codes: dict[str, str] = {}
     for commit in reversed(order):
         if commit not in merges:
             continue
-        own = provenance.merged_by_merge(merges[commit])
+        own = merges[commit]
         outer = codes.get(owner.get(commit, ""))
         if own is None or (own == provenance.MERGE_COMMIT and outer is not None):
             own = outer
         if own is not None:
             codes[commit] = own
     return codes
-
-
-class _Reverts:
-    """Finds what the reverting messages of a history point to."""
-
-    def __init__(
-        self, order: Sequence[str], owner: Mapping[str, str], requests: Mapping[str, list[str]]
-    ) -> None:
-        self.position = {commit: index for index, commit in enumerate(order)}
-        self.ids = sorted(order)
-        self.owner, self.requests = owner, requests
-        self._brought: dict[str, list[str]] | None = None
-
-    def _expand(self, commit: str, known: Container[str]) -> Iterator[str]:
-        """A commit, and when it is a merge, all that it brought; nothing below one that is known."""
-        if self._brought is None:
-            self._brought = defaultdict(list)
-            for other, merge in self.owner.items():
-                self._brought[merge].append(other)
-        todo = [commit]
-        while todo:
-            one = todo.pop()
-            if one not in known:
-                yield one
-                todo += self._brought.get(one, [])
-
-    def _resolve(self, prefix: str) -> str | None:
-        at = bisect.bisect_left(self.ids, prefix)
-        found = self.ids[at : at + 2]
-        if not found or not found[0].startswith(prefix):
-            return None
-        return None if len(found) > 1 and found[1].startswith(prefix) else found[0]
-
-    def targets(self, reverter: str, message: str, known: Container[str]) -> Iterator[str]:
-        """Commits that a message reverts, of those that come before it and are not known yet.
-
-        Asked from the newest reverter to the oldest, with what was found as known, this takes time
-        linear in the history, however many messages name the same merge or request.
-        """
-        mine = self.position[reverter]
-        named = [self._resolve(prefix) for prefix in provenance.reverted_commits(message)]
-        for request in provenance.reverted_requests(message):
-            # What comes after this reverter comes after all older ones too.
-            wanted = self.requests.get(request, [])
-            named += (one for one in wanted if self.position[one] < mine)
-            wanted.clear()
-        for one in named:
-            if one is not None and self.position[one] < mine:
-                yield from self._expand(one, known)
-
-
-def _reverted(finder: _Reverts, reverters: Mapping[str, str]) -> dict[str, str]:
-    """Commit -> the commit that reverts it. A revert that was itself reverted counts for nothing."""
-    result: dict[str, str] = {}
-    for reverter in sorted(reverters, key=lambda commit: -finder.position[commit]):
-        if reverter not in result:
-            for target in finder.targets(reverter, reverters[reverter], result):
-                result.setdefault(target, reverter)
-    return result
 
 
 def decode(raw: bytes) -> str:
@@ -205,33 +149,16 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
             branch.
     """
     wanted = wanted_branches(repository, branches)
-    parents: dict[str, list[str]] = {}
-    merges: dict[str, str] = {}
-    reverters: dict[str, str] = {}
-    requests: dict[str, list[str]] = defaultdict(list)
-    arguments = ["log", "-z", "--format=%H %P%x00%B", "--stdin"]
     heads = [repository.head, *wanted.values()]
-    blocks = git_blocks(repository.objects, arguments, heads, repository.object_format)
-    try:
-        for record in _records(blocks, _MESSAGE):
-            commit, *above = record[1].decode().split()
-            raw = record[2]
-            parents[commit] = above
-            merge, revert = len(above) > 1, b"evert" in raw
-            if not (merge or revert or b"#" in raw or b"!" in raw):
-                continue
-            message = decode(raw[:_MAX_MESSAGE])
-            if merge:
-                merges[commit] = message
-            if revert:
-                reverters[commit] = message
-            if request := provenance.numbered_request(message):
-                requests[request].append(commit)
-    except GitError as error:
-        raise AssayError(
-            f"{repository.path}: git cannot read the whole history ({error}); "
-            f"check it with `git -C {repository.path} fsck`"
-        ) from None
+    parents: dict[str, list[str]] = {}
+    merges: dict[str, str | None] = {}
+    claims: dict[str, Claim] = {}
+    for commit, above, raw in _messages(repository, heads):
+        parents[commit] = above
+        if len(above) > 1:
+            merges[commit] = provenance.merged_by_merge(decode(raw), repository.name)
+        if may_revert(raw) and (claim := claim_of(decode(raw), repository.name)) is not None:
+            claims[commit] = claim
     seen: set[str] = set()
     order, owner = mainline_order(parents, repository.head, seen)
     beside: dict[str, list[str]] = {}
@@ -241,7 +168,45 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
     whole = [*order, *(commit for commits in beside.values() for commit in commits)]
     codes = _merge_codes(whole, owner, merges)
     merged = {commit: codes[merge] for commit, merge in owner.items() if merge in codes}
-    return History(order, beside, merged, _reverted(_Reverts(whole, owner, requests), reverters))
+    undone = Undone(whole, owner, _named(repository, heads, claims.values()))
+    return History(order, beside, merged, undone.settle(claims))
+
+
+def _messages(repository: Repository, heads: Sequence[str]) -> Iterator[tuple[str, list[str], bytes]]:
+    """(commit, parents, start of its message) of all that heads reach, newest first.
+
+    Raises:
+        AssayError: git cannot read it to the end.
+    """
+    arguments = ["log", "-z", "--format=%H %P%x00%B", "--stdin"]
+    blocks = git_blocks(repository.objects, arguments, heads, repository.object_format)
+    try:
+        for record in _records(blocks, _MESSAGE):
+            commit, *above = record[1].decode().split()
+            yield commit, above, record[2][:_MAX_MESSAGE]
+    except GitError as error:
+        raise AssayError(
+            f"{repository.path}: git cannot read the whole history ({error}); "
+            f"check it with `git -C {repository.path} fsck`"
+        ) from None
+
+
+def _named(repository: Repository, heads: Sequence[str], claims: Collection[Claim]) -> Named:
+    """The commits that claims name otherwise than by id: a second look, which few histories need."""
+    names = {name for claim in claims for name in claim.names}
+    bases = {claim.base for claim in claims if claim.level}
+    found = Named(defaultdict(list), defaultdict(list))
+    if names or bases:
+        for commit, _, raw in _messages(repository, heads):
+            message = decode(raw)
+            if bases:
+                base, level = undo_level(provenance.first_line(message))
+                if base in bases:
+                    found.subjects[base].append((commit, level))
+            for name in provenance.names_of(message, repository.name) if names else ():
+                if name in names:
+                    found.names[name].append(commit)
+    return found
 
 
 class FileChange(NamedTuple):
@@ -266,6 +231,8 @@ class Change(NamedTuple):
     parents: tuple[str, ...]
     author: bytes
     email: bytes
+    committer: bytes
+    committer_email: bytes
     author_time: bytes
     commit_time: bytes
     message: bytes
@@ -275,13 +242,11 @@ class Change(NamedTuple):
 
 _DIFF = [
     *("diff-tree", "--stdin", "-r", "--always", "--raw", "--no-renames", "--no-abbrev", "-z"),
-    "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%B%x00",
+    "--format=%H%x00%P%x00%an%x00%ae%x00%cn%x00%ce%x00%at%x00%ct%x00%B%x00",
 ]
 _MESSAGE = re.compile(rb"([0-9a-f ]+)\0([^\0]*)(?:\0|\Z)")
-_HEADER = re.compile(
-    rb"([0-9a-f]+)\0([0-9a-f ]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0(?:\0|\Z)"
-)
-"""A commit in the output of `_DIFF`: seven fields, then an empty one."""
+_HEADER = re.compile(rb"([0-9a-f]+)\0([0-9a-f ]*)\0" + rb"([^\0]*)\0" * 7 + rb"(?:\0|\Z)")
+"""A commit in the output of `_DIFF`: nine fields, then an empty one."""
 _ENTRIES = re.compile(rb"(?:\n?:[^\0]*\0[^\0]*\0)+")
 """Its files, of two fields each, the first of them after a line feed; no commit's first field has a colon."""
 
@@ -350,9 +315,11 @@ def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
             tuple(header[2].decode().split()),
             header[3][:_KEPT_NAME],
             header[4][:_KEPT_NAME],
-            header[5],
-            header[6],
-            header[7][:_KEPT_MESSAGE],
+            header[5][:_KEPT_NAME],
+            header[6][:_KEPT_NAME],
+            header[7],
+            header[8],
+            header[9][:_KEPT_MESSAGE],
             first,
             files,
         )
