@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from miner.config import MineConfig
 from miner.edits import plan_mine
-from miner.history import _reverted, _Reverts, mainline_order, read_history
+from miner.history import mainline_order, read_history
 from miner.repository import open_repository
+from miner.undone import Claim, Named, Undone
 
 
 @st.composite
@@ -210,16 +211,61 @@ def test_ambiguous_and_unknown_ids_revert_nothing(repo: Builder) -> None:
 
 
 def test_request_reverted_by_many_messages_is_looked_through_once() -> None:
-    class Counting(_Reverts):
+    class Counting(Undone):
         found = 0
 
-        def targets(self, reverter: str, message: str, known: Container[str]) -> Iterator[str]:
-            for one in super().targets(reverter, message, known):
+        def targets(self, reverter: str, claim: Claim, known: Container[str]) -> Iterator[str]:
+            for one in super().targets(reverter, claim, known):
                 self.found += 1
                 yield one
 
     order = [f"{number:040x}" for number in range(200)]
-    finder = Counting(order, {}, {"pr:1": list(order)})
-    result = _reverted(finder, dict.fromkeys(order[1::2], "Reverts #1"))
+    finder = Counting(order, {}, Named({"pr:1": list(order)}, {}))
+    result = finder.settle(dict.fromkeys(order[1::2], Claim((), ("pr:1",), (), "", 0)))
     assert result == dict.fromkeys(order[:-1], order[-1])
     assert finder.found < len(order)
+
+
+def reverted(repo: Builder) -> dict[str, str]:
+    return read_history(open_repository(repo.path)).reverted
+
+
+def test_revert_that_names_a_subject_only_takes_back_the_newest_commit_of_it(repo: Builder) -> None:
+    repo.commit({"a.py": "x = 2\n"}, "Set the value (#1)")
+    repo.commit({"a.py": "x = 3\n"}, "Set another value")
+    newest = repo.commit({"a.py": "x = 4\n"}, "Set the value (#2)")
+    by = repo.commit({"a.py": "x = 3\n"}, 'Revert "Set the value" (#3)')
+    repo.commit({"a.py": "x = 5\n"}, "Set the value")
+    assert reverted(repo) == {newest: by}
+
+
+def test_reapplied_change_is_not_reverted_and_its_revert_is(repo: Builder) -> None:
+    repo.commit({"a.py": "x = 2\n"}, "Set the value")
+    undo = repo.commit({"a.py": BASE}, 'Revert "Set the value"')
+    redo = repo.commit({"a.py": "x = 2\n"}, 'Reapply "Set the value"')
+    assert reverted(repo) == {undo: redo}
+
+
+def test_change_reverted_again_after_it_was_reapplied_is_reverted(repo: Builder) -> None:
+    first = repo.commit({"a.py": "x = 2\n"}, "Set the value")
+    repo.commit({"a.py": BASE}, 'Revert "Set the value"')
+    redo = repo.commit({"a.py": "x = 2\n"}, 'Revert "Revert "Set the value""')
+    last = repo.commit({"a.py": BASE}, 'Revert^3 "Set the value"')
+    found = reverted(repo)
+    assert found[redo] == last
+    assert first not in found or found[first] != last
+
+
+def test_reland_by_id_makes_older_reverts_count_for_nothing(repo: Builder) -> None:
+    good = repo.commit({"a.py": "x = 2\n"}, "Set the value to two")
+    repo.commit({"a.py": BASE}, f"Take it back\n\nThis reverts commit {good}.")
+    repo.commit({"a.py": "x = 2\n"}, f"Set the value again\n\nThis is a reland of commit {good}.")
+    assert good not in reverted(repo)
+
+
+def test_subject_used_over_and_over_costs_no_more_than_linear_time() -> None:
+    order = [f"{number:040x}" for number in range(30_000)]
+    about = {"x": [(commit, number % 2) for number, commit in enumerate(order)]}
+    claims = dict.fromkeys(order[1::2], Claim((), (), (), "x", 1))
+    result = Undone(order, {}, Named({}, about)).settle(claims)
+    assert result == dict(zip(order[::2], order[1::2], strict=True))
