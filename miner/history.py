@@ -32,6 +32,9 @@ _MAX_FAILURES = 50
 _MAX_MESSAGE = 100_000
 """Bytes of a message that are searched for merges and reverts."""
 
+_TAIL = re.compile(rb"(?: ?\([^()]*\))+$")
+_NUMBER = re.compile(rb"\d+")
+
 _KEPT_MESSAGE, _KEPT_PATH, _KEPT_NAME = 300_000, 5_000, 1_000
 """Bytes of a message, a path and a name that a `Change` keeps; what is longer is of no use."""
 
@@ -196,14 +199,19 @@ def _named(repository: Repository, heads: Sequence[str], claims: Collection[Clai
     names = {name for claim in claims for name in claim.names}
     bases = {claim.base for claim in claims if claim.level}
     found = Named(defaultdict(list), defaultdict(list))
-    if names or bases:
-        for commit, _, raw in _messages(repository, heads):
-            message = decode(raw)
-            if bases:
-                base, level = undo_level(provenance.first_line(message))
-                if base in bases:
-                    found.subjects[base].append((commit, level))
-            for name in provenance.names_of(message, repository.name) if names else ():
+    if not names and not bases:
+        return found
+    # Few commits are named. Numbers and subjects are compared before a message is read with care.
+    words = {name.rpartition(":")[2].lstrip("D").encode() for name in names}
+    subjects = {base.encode("utf-8", "surrogateescape") for base in bases}
+    for commit, _, raw in _messages(repository, heads):
+        subject = b" ".join(raw.lstrip().partition(b"\n")[0].split())
+        if bases and (may_revert(subject) or not subjects.isdisjoint((subject, _TAIL.sub(b"", subject)))):
+            base, level = undo_level(decode(subject))
+            if base in bases:
+                found.subjects[base].append((commit, level))
+        if names and (not words.isdisjoint(_NUMBER.findall(raw)) or b"Change-Id: " in raw):
+            for name in provenance.names_of(decode(raw), repository.name):
                 if name in names:
                     found.names[name].append(commit)
     return found
