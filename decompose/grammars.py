@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Iterator
 
 from tree_sitter import Language, Node, Parser, Tree
@@ -21,6 +22,12 @@ MAX_SOURCE_BYTES = 1 << 20
 
 MAX_DEPTH = 500
 """Levels of the syntax tree that are accepted; Python's own parser gives up at a similar depth."""
+
+MAX_OPEN_ANGLES = 2000
+"""Signs `<` that may follow one another without `>`, `;` or a brace between. Where `a < b` may begin a
+comparison or a type, a parser keeps both readings, and its memory grows with the square of their number."""
+
+_CLOSES_ANGLES = re.compile(rb"[>;{}]")
 
 _WHEELS = {
     "C": ("tree_sitter_c", "language"),
@@ -101,14 +108,25 @@ def encode_source(code: str) -> bytes:
 
 
 def parse(data: bytes, language: str, path: str = "") -> Tree:
-    """The syntax tree of source bytes; a parser recovers from errors, so any bytes have a tree.
+    """The syntax tree of source bytes; a parser recovers from errors, so any other bytes have a tree.
+
+    200 kB of Python take 0.023 s and their depth 0.007 s; a text made for it takes time that grows with the
+    square of its length, up to minutes for that size, most of all in Scala and Kotlin.
 
     Args:
         path: name of the file, which tells dialects of a language apart.
 
     Raises:
+        SourceError: the text holds more than `MAX_OPEN_ANGLES`.
         AssayError: the language has no installed grammar.
     """
+    angles = data.count(b"<")
+    if angles > MAX_OPEN_ANGLES:
+        angles = max(part.count(b"<") for part in _CLOSES_ANGLES.split(data))
+        if angles > MAX_OPEN_ANGLES:
+            raise SourceError(
+                f"{angles} signs `<` in a row are never closed; a parser may take {MAX_OPEN_ANGLES}"
+            )
     # A parser holds state and is cheap to make, so that each call has its own and threads are safe.
     return Parser(grammar(language, path)).parse(data)
 

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decompose import grammars
-from decompose.grammars import LANGUAGES, dialect, error_bytes, grammar, parse, tree_depth, walk
+from decompose.grammars import (
+    LANGUAGES,
+    MAX_OPEN_ANGLES,
+    SourceError,
+    dialect,
+    error_bytes,
+    grammar,
+    parse,
+    tree_depth,
+    walk,
+)
 from miner import config
 from schemas.errors import AssayError
 
@@ -82,6 +92,16 @@ def test_well_formed_parts_of_a_broken_file_are_no_error_bytes() -> None:
 
 def test_missing_token_counts_as_one_byte() -> None:
     assert error_bytes(parse(b"int x", "C")) == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_text_that_would_exhaust_memory_is_refused(language: str) -> None:
+    with pytest.raises(SourceError, match="never closed"):
+        parse(b"<?php " + b"a<" * 500_000, language)
+
+
+def test_many_closed_angles_are_no_reason_to_refuse() -> None:
+    parse(b"List<A> a;\n" * MAX_OPEN_ANGLES * 2, "Java")
 
 
 @given(st.sampled_from(LANGUAGES), st.text(alphabet="ab1 \n(){}[]<>=;:'\"$#@.,&*\\/é", max_size=60))
