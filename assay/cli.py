@@ -140,30 +140,50 @@ def demo(
     run_demo(flags, repo, problems)
 
 
-@_command("mine", "Mine edits from git histories.")
-def mine(
-    flags: Flags,
-    repos: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Git repositories: folder of a work tree or bare repository, or URL (https, ssh, file).",
-            show_default=False,
-        ),
-    ] = None,
-    listed: Annotated[
-        list[Path] | None,
-        typer.Option("--list", help="File that names repositories, a path or URL a line; may be repeated."),
-    ] = None,
-) -> None:
-    """Mine repositories; those given as URLs are fetched first."""
-    from assay.session import Session
-    from miner.sources import read_list
+def _history_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
+    """A command that looks at git histories; those given as URLs are fetched first."""
 
-    given = [*(repos or []), *(one for file in listed or [] for one in read_list(file))]
-    with Session(flags, flags.run_dir or DEFAULT_RUN, create=True, sources={"repos": given}) as session:
-        session.stages(("mine",))
+    def command(
+        flags: Flags,
+        repos: Annotated[
+            list[str] | None,
+            typer.Argument(
+                help="Git repositories: folder of a work tree or bare repository, or URL (https, ssh, file).",
+                show_default=False,
+            ),
+        ] = None,
+        listed: Annotated[
+            list[Path] | None,
+            typer.Option(
+                "--list", help="File that names repositories, a path or URL a line; may be repeated."
+            ),
+        ] = None,
+        metadata: Annotated[
+            list[Path] | None,
+            typer.Option(
+                help="JSONL, CSV or Parquet with stars and issues of repositories; may be repeated."
+            ),
+        ] = None,
+        forge: Annotated[
+            bool, typer.Option("--forge", help="Ask the forges of the repositories for stars and issues.")
+        ] = False,
+        forge_url: Annotated[
+            str | None, typer.Option(help="API of an own forge to ask, such as https://host/api/v4.")
+        ] = None,
+    ) -> None:
+        from assay.mining import Histories, mine
+        from miner.sources import read_list
+
+        given = [*(repos or []), *(one for file in listed or [] for one in read_list(file))]
+        mine(flags, Histories(given, metadata or [], forge, forge_url), stages)
+
+    _command(name, summary)(command)
 
 
+_history_command(
+    "repositories", "Say what is known of repositories: size, people, licence, stars.", ("repositories",)
+)
+_history_command("mine", "Mine edits from git histories.", ("repositories", "mine"))
 _table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
 _table_command("dedup", "Of edits that are nearly the same, keep the earliest.", ("dedup",))
 _table_command(

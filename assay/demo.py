@@ -12,7 +12,19 @@ from assay.recipe import Recipe
 from assay.session import Session, make_report
 from schemas.errors import AssayError
 
-STAGES = ("mine", "select", "dedup", "label", "build", "problems", "decompose", "tests", "sample", "verify")
+STAGES = (
+    "repositories",
+    "mine",
+    "select",
+    "dedup",
+    "label",
+    "build",
+    "problems",
+    "decompose",
+    "tests",
+    "sample",
+    "verify",
+)
 """In the order in which data flows."""
 
 

@@ -14,7 +14,14 @@ from typing import Any
 
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
-from miner.config import DedupConfig, FetchConfig, ImportConfig, MineConfig, SelectConfig
+from miner.config import (
+    DedupConfig,
+    FetchConfig,
+    ImportConfig,
+    MineConfig,
+    RepositoriesConfig,
+    SelectConfig,
+)
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
@@ -28,6 +35,7 @@ class Sources:
     """What goes in: paths, and URLs of repositories, as the user gave them."""
 
     repos: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     trajectories: tuple[str, ...] = ()
 
@@ -39,6 +47,7 @@ class Recipe:
     seed: int = 0
     sources: Sources = Sources()
     fetch: FetchConfig = FetchConfig()
+    repositories: RepositoriesConfig = RepositoriesConfig()
     mine: MineConfig = MineConfig()
     select: SelectConfig = SelectConfig()
     dedup: DedupConfig = DedupConfig()

@@ -30,8 +30,13 @@ from schemas.ids import task_key
 from schemas.rundir import RunDir
 from schemas.stage import all_outputs
 
-SOURCE_OF = {"mine": "repos", "problems": "problems", "trajectories": "trajectories"}
-"""Stage -> the entry of the recipe's `[sources]` that it reads."""
+SOURCES_OF = {
+    "repositories": ("repos", "metadata"),
+    "mine": ("repos",),
+    "problems": ("problems",),
+    "trajectories": ("trajectories",),
+}
+"""Stage -> the entries of the recipe's `[sources]` that it reads."""
 
 
 def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
@@ -108,9 +113,8 @@ class Session:
 
     def _save(self, stage: str) -> None:
         """Keep the recipe that a stage was planned with; a source that cannot be read must not stay in it."""
-        if (source := SOURCE_OF.get(stage)) is not None:
-            kept = {source: getattr(self.recipe.sources, source)}
-            self._sources_saved = dataclasses.replace(self._sources_saved, **kept)
+        kept = {source: getattr(self.recipe.sources, source) for source in SOURCES_OF.get(stage, ())}
+        self._sources_saved = dataclasses.replace(self._sources_saved, **kept)
         text = dataclasses.replace(self.recipe, sources=self._sources_saved).to_toml()
         saved = self.run.root / "recipe.toml"
         if not saved.exists() or saved.read_text("utf-8") != text:
@@ -138,7 +142,7 @@ class Session:
         """
         done = []
         names = tuple(names)
-        if not self._dry and any(SOURCE_OF.get(name) == "repos" for name in names):
+        if not self._dry and any("repos" in SOURCES_OF.get(name, ()) for name in names):
             self._fetch()
         for name in names:
             result = self._stage(name)

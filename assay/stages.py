@@ -89,6 +89,23 @@ STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
         Stage(
+            name="repositories",
+            considers="repositories",
+            outputs=outputs_of("repositories"),
+            code=_MINER,
+            libraries=_GIT,
+            settings=lambda recipe: [recipe.repositories],
+            plan=lambda run, recipe, limit: _mine().plan_repositories(
+                recipe.repositories,
+                _given(recipe, "repos"),
+                recipe.sources.metadata,
+                run.root / _mine().STORE,
+                limit,
+                recipe.fetch,
+            ),
+            step=lambda recipe, root: _mine().DescribeRepositories(recipe.repositories, root, recipe.seed),
+        ),
+        Stage(
             name="mine",
             considers="commits",
             outputs=outputs_of("edits"),

@@ -31,7 +31,8 @@ OUT = Path(__file__).parent / "reference"
 
 # Which tables of the recipe a command reads, and which stages it runs.
 SETTINGS = {
-    "mine": ("mine",),
+    "repositories": ("repositories",),
+    "mine": ("repositories", "mine"),
     "select": ("select",),
     "dedup": ("dedup",),
     "label": ("select", "dedup", "label"),
@@ -45,7 +46,11 @@ SETTINGS = {
     "train": ("train",),
     "eval": ("train",),
 }
-RUNS = {"label": ("select", "dedup", "label"), "verify": ("tests", "sample", "verify")}
+RUNS = {
+    "mine": ("repositories", "mine"),
+    "label": ("select", "dedup", "label"),
+    "verify": ("tests", "sample", "verify"),
+}
 
 
 def cell(text: Any) -> str:

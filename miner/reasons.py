@@ -5,6 +5,11 @@ Reports and documentation print these; a code that is not here is a defect.
 
 from __future__ import annotations
 
+REPOSITORIES = {
+    "unusable_repository": "the folder or URL is no repository that can be read",
+    "unreadable_history": "git cannot read the repository's history to its end",
+}
+
 MINE = {
     "merge": "the commit has several parents; what it brought is looked at commit by commit",
     "root_commit": "the first commit of a history has no version before it",
@@ -63,6 +68,7 @@ IMPORT = {
 }
 
 REASONS: dict[str, dict[str, str]] = {
+    "repositories": REPOSITORIES,
     "mine": MINE,
     "select": SELECT,
     "dedup": DEDUP,

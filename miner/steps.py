@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from miner.config import DedupConfig, ImportConfig, MineConfig, SelectConfig
+from miner.config import DedupConfig, ImportConfig, MineConfig, RepositoriesConfig, SelectConfig
 from miner.dedup import dedup_unit, plan_dedup
 from miner.edits import mine_unit, plan_mine
+from miner.facts import STORE, plan_repositories, repositories_unit
 from miner.filters import plan_select, select_unit
 from miner.importers.problems import import_problems, plan_problems
 from miner.importers.trajectories import import_trajectories, plan_trajectories
@@ -24,8 +25,10 @@ __all__ = [
     "MINE_OUTPUTS",
     "PROBLEMS_OUTPUTS",
     "SELECT_OUTPUTS",
+    "STORE",
     "TRAJECTORIES_OUTPUTS",
     "DedupEdits",
+    "DescribeRepositories",
     "ImportProblems",
     "ImportTrajectories",
     "MineEdits",
@@ -33,9 +36,24 @@ __all__ = [
     "plan_dedup",
     "plan_mine",
     "plan_problems",
+    "plan_repositories",
     "plan_select",
     "plan_trajectories",
 ]
+
+
+class DescribeRepositories(UnitStep):
+    """What is known of each repository as a whole."""
+
+    name = "repositories"
+
+    def __init__(self, config: RepositoriesConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config = config
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome for the repository of the unit."""
+        return repositories_unit(unit)
 
 
 class MineEdits(UnitStep):
