@@ -328,4 +328,5 @@ SYNTAX: dict[str, Syntax] = {
         },
     ),
 }
-"""Language -> its node types, in the spelling of the `language` column."""
+SYNTAX["TSX"] = SYNTAX["TypeScript"]
+"""Language or dialect -> its node types, in the spelling of the `language` column."""

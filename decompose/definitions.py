@@ -215,7 +215,7 @@ def _body(node: Node, syntax: Syntax) -> Node | None:
     return None
 
 
-def _named(node: Node, syntax: Syntax) -> str:
+def _named(node: Node, data: bytes, syntax: Syntax) -> str:
     """The definition's own name, without those around it."""
     if node.type in syntax.unnamed:
         return syntax.unnamed[node.type]
@@ -226,17 +226,21 @@ def _named(node: Node, syntax: Syntax) -> str:
         if part is None or not part.type.endswith("declarator"):
             break
         part = part.child_by_field_name("declarator") or next(iter(part.named_children), None)
-    name = _text(part)
+    name = _name_in(part, data) if part is not None else ""
     if (receiver := node.child_by_field_name("receiver")) is not None and (
-        of := _RECEIVER.search(_text(receiver))
+        of := _RECEIVER.search(_name_in(receiver, data))
     ):
         name = f"{of[1]}{syntax.separator}{name}"
     return name or "<anonymous>"
 
 
-def _text(node: Node | None) -> str:
-    text = (node.text or b"") if node is not None else b""
-    return "".join(text[: 4 * MAX_NAME].decode("utf-8", "replace").split())[:MAX_NAME]
+def text_of(node: Node, data: bytes, most: int = 400) -> str:
+    """The text of a node, at most its first `most` bytes."""
+    return data[node.start_byte : min(node.end_byte, node.start_byte + most)].decode("utf-8", "replace")
+
+
+def _name_in(node: Node, data: bytes) -> str:
+    return "".join(text_of(node, data).split())[:MAX_NAME]
 
 
 def _item(
@@ -256,7 +260,7 @@ def _item(
     if not data[outer.start_byte - min(outer.start_point.column, _WIDEST) : outer.start_byte].strip():
         while (comment := above.get(start_row - 1)) is not None:
             first, start_row = comment, comment.start_point.row
-    name, kind = _named(node, syntax), syntax.definitions.get(node.type, "function")
+    name, kind = _named(node, data, syntax), syntax.definitions.get(node.type, "function")
     within = found[parent] if parent is not None else None
     if kind == "function" and within is not None and within.kind in CLASS_LIKE - {"namespace", "module"}:
         kind = "method"

@@ -192,11 +192,12 @@ class CutConfig:
     Attributes:
         max_tokens: estimated tokens of the longer side that an excerpt should not pass; an excerpt that
             cannot be made as short without breaking its syntax stays longer.
-        split_purposes: cut an edit of several separate purposes into one excerpt a purpose.
+        split_purposes: when an edit becomes one excerpt a purpose: `told` where its regions do not hang
+            together and its message tells of each, `apart` wherever they do not hang together, or `never`.
     """
 
     max_tokens: int = 4096
-    split_purposes: bool = True
+    split_purposes: Literal["told", "apart", "never"] = "told"
 
     def __post_init__(self) -> None:
         _at_least("cut", self, {"max_tokens": 64})
