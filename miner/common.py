@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +29,7 @@ Files = dict[Path, list[str]]
 
 
 class Rule(Protocol):
-    """The settings that say what is common."""
+    """The settings that say what is common, and how much in common is too much."""
 
     @property
     def n(self) -> int:
@@ -37,6 +38,14 @@ class Rule(Protocol):
     @property
     def common_files(self) -> int:
         """An n-gram in more files is common."""
+
+    @property
+    def min_shared(self) -> int:
+        """N-grams in common from which texts overlap."""
+
+    @property
+    def min_share(self) -> float:
+        """Share of a short text's n-grams from which they do."""
 
 
 def files_of(run: RunDir, most: int) -> Files:
@@ -85,3 +94,9 @@ def common(rule: Rule, hashes: Hashes, files: Files) -> Mask:
     found_common = counts > rule.common_files
     found_common[known] = True
     return found_common
+
+
+def needed(rule: Rule, sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Distinct n-grams in common from which texts overlap that have `sizes` of them: at least one."""
+    share = np.ceil(sizes * rule.min_share - 1e-9)
+    return np.maximum(1, np.minimum(rule.min_shared, share)).astype(np.int64)

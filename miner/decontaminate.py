@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from miner.benchmarks import benchmark_files, benchmark_rows, check
-from miner.common import Files, common, files_of
+from miner.common import Files, common, files_of, needed
 from miner.config import DecontaminateConfig
 from miner.importers.lines import shown
 from miner.ngrams import BATCH_BYTES, Hashes, Lookup, grams, grouped
@@ -97,7 +97,7 @@ class Index:
 
     lookup: Lookup
     rows: npt.NDArray[np.int32]
-    needed: npt.NDArray[np.int32]
+    needed: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int32]
     places: npt.NDArray[np.int64]
     files: tuple[str, ...]
@@ -128,12 +128,6 @@ class _Growing:
         first[1:] = hashes[1:] != hashes[:-1]
         self.hashes, self.rows = hashes[first], rows[first]
         self._pending, self._count = [], 0
-
-
-def needed(config: DecontaminateConfig, sizes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Shared n-grams that are too many for texts that have `sizes` of them."""
-    share = np.ceil(sizes * config.min_share - 1e-9)
-    return np.maximum(1, np.minimum(config.min_shared, share)).astype(np.int32)
 
 
 def build_index(config: DecontaminateConfig, files: Sequence[Path], own: Files) -> Index:
