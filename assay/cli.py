@@ -189,7 +189,8 @@ _table_command("dedup", "Of edits that are nearly the same, keep the earliest.",
 _table_command(
     "label", "Give each selected edit a criterion, with its evidence.", ("select", "dedup", "label")
 )
-_table_command("build", "Build preference pairs from labelled edits.", ("build",))
+_table_command("cut", "Cut the changed functions of each edit out of its file.", ("cut",))
+_table_command("build", "Build preference pairs from labelled edits.", ("cut", "build"))
 _source_command(
     "problems", "problems", "Problem files in the HumanEval format (JSONL).", "Import programming problems."
 )

@@ -15,6 +15,7 @@ from typing import Any
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from miner.config import (
+    CutConfig,
     DedupConfig,
     FetchConfig,
     ImportConfig,
@@ -52,6 +53,7 @@ class Recipe:
     select: SelectConfig = SelectConfig()
     dedup: DedupConfig = DedupConfig()
     label: LabelConfig = LabelConfig()
+    cut: CutConfig = CutConfig()
     build: BuildConfig = BuildConfig()
     importing: ImportConfig = ImportConfig()
     decompose: DecomposeConfig = DecomposeConfig()

@@ -84,6 +84,12 @@ _COMMITS = ("labelers.commits", "labelers.prompts", "schemas")
 _PROGRAMS = ("labelers.programs", "sandbox", "decompose", "schemas")
 _GIT = ("pyarrow", "pygit2")
 _TREES = ("pyarrow", "tree-sitter", "tree-sitter-python")
+_GRAMMARS = (
+    *_TREES,
+    *("tree-sitter-c", "tree-sitter-c-sharp", "tree-sitter-cpp", "tree-sitter-go", "tree-sitter-java"),
+    *("tree-sitter-javascript", "tree-sitter-kotlin", "tree-sitter-php", "tree-sitter-ruby"),
+    *("tree-sitter-rust", "tree-sitter-scala", "tree-sitter-swift", "tree-sitter-typescript"),
+)
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -146,6 +152,16 @@ STAGES: dict[str, Stage] = {
             settings=lambda recipe: [recipe.label],
             plan=lambda run, recipe, limit: _commits().plan_label(run, recipe.label, limit),
             step=lambda recipe, root: _commits().LabelEdits(recipe.label, root),
+        ),
+        Stage(
+            name="cut",
+            considers="edits",
+            outputs=outputs_of("excerpts"),
+            code=_MINER,
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [recipe.cut],
+            plan=lambda run, _, limit: _mine().plan_cut(run, limit),
+            step=lambda recipe, root: _mine().CutEdits(recipe.cut, root, recipe.seed),
         ),
         Stage(
             name="build",

@@ -38,6 +38,7 @@ from miner.versions import (
 )
 from schemas.ids import content_id
 from schemas.records import Excerpt, Hunk
+from schemas.tokens import estimate_tokens
 
 AROUND = 3
 """Unchanged lines shown around a change outside of any function, as in a patch."""
@@ -47,11 +48,6 @@ SMALL = 60
 """Lines up to which a function is shown whole around an inner one, and a class around a changed field."""
 _SHORT = 160
 """Characters of a single line that is not worth leaving out."""
-
-
-def estimate_tokens(text: str) -> int:
-    """Tokens of a text, estimated from its length."""
-    return len(text.encode("utf-8", "surrogatepass")) // 4 + 1
 
 
 def _lines_of(item: Item) -> int:

@@ -58,6 +58,10 @@ DEDUP = {
     "near_duplicate": "an earlier edit made almost the same change to almost the same file",
 }
 
+CUT = {
+    "not_parsed": "a version cannot be parsed: it is too large, no text, or made to be slow",
+}
+
 IMPORT = {
     "line_too_long": "the line or file is longer than the limit",
     "bad_json": "the line or file is not a JSON object",
@@ -72,6 +76,7 @@ REASONS: dict[str, dict[str, str]] = {
     "mine": MINE,
     "select": SELECT,
     "dedup": DEDUP,
+    "cut": CUT,
     "problems": IMPORT,
     "trajectories": IMPORT,
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from miner.config import DedupConfig, ImportConfig, MineConfig, RepositoriesConfig, SelectConfig
+from miner.config import CutConfig, DedupConfig, ImportConfig, MineConfig, RepositoriesConfig, SelectConfig
+from miner.cutting import cut_unit, plan_cut
 from miner.dedup import dedup_unit, plan_dedup
 from miner.edits import mine_unit, plan_mine
 from miner.facts import STORE, plan_repositories, repositories_unit
@@ -27,12 +28,14 @@ __all__ = [
     "SELECT_OUTPUTS",
     "STORE",
     "TRAJECTORIES_OUTPUTS",
+    "CutEdits",
     "DedupEdits",
     "DescribeRepositories",
     "ImportProblems",
     "ImportTrajectories",
     "MineEdits",
     "SelectEdits",
+    "plan_cut",
     "plan_dedup",
     "plan_mine",
     "plan_problems",
@@ -96,6 +99,20 @@ class DedupEdits(UnitStep):
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome for each edit that `select` kept."""
         return dedup_unit(self.config, self.run_dir, unit)
+
+
+class CutEdits(UnitStep):
+    """Edits get excerpts: their changed functions with what these need."""
+
+    name = "cut"
+
+    def __init__(self, config: CutConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.run_dir = config, run_dir
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome for each edit that is still in."""
+        return cut_unit(self.config, self.run_dir, unit)
 
 
 class ImportProblems(UnitStep):

@@ -161,6 +161,8 @@ class PairEvidence:
     subject: str = column("first line of the commit message")
     instruction_by: str = column("what wrote `input`: template or model, with its version")
     system_kind: str = column("`none`, `all` or `single`: which system prompt was drawn")
+    level: str = column("`file`: both versions are whole files; `function`: excerpts of them")
+    names: list[str] = column("qualified names of the changed definitions of an excerpt; empty for files")
 
 
 @record(table="pairs", sort=("repo", "path", "idx"))
@@ -175,7 +177,7 @@ class PreferencePair:
     language: str = column("programming language")
     aspect: str = column("criterion, spelled out")
     source: str = column("where the pair comes from")
-    idx: str = column("id of the pair: hash of its edit and criterion")
+    idx: str = column("id of the pair: hash of its edit and criterion, and of the piece for an excerpt")
     repo: str = column("repository of the edit")
     commit: str = column("object id of the commit")
     path: str = column("file path inside the repository")

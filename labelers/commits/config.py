@@ -30,6 +30,9 @@ class BuildConfig:
         test_share: expected share of these groups in the test split.
         system_none, system_all: probability of no system prompt and of all criteria in shuffled order;
             the rest names the pair's own criterion (shares of the Themis paper, section 4.2).
+        level: `file` makes pairs of whole files, of any length; `function` of excerpts; `auto` of whole files
+            where both fit `max_tokens`, else of excerpts. What does not fit is dropped.
+        max_tokens: estimated tokens that either version may have, for `function` and `auto`.
         source: value of the `source` column.
     """
 
@@ -39,6 +42,8 @@ class BuildConfig:
     test_share: float = 0.1
     system_none: float = 0.15
     system_all: float = 0.20
+    level: Literal["auto", "file", "function"] = "auto"
+    max_tokens: int = 4096
     source: str = "Commit-Preference"
 
     def __post_init__(self) -> None:
@@ -46,5 +51,7 @@ class BuildConfig:
         for name in ("min_confidence", "min_single_intent", "test_share", "system_none", "system_all"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1")
+        if self.max_tokens < 1:
+            raise ValueError("max_tokens must be at least 1")
         if self.system_none + self.system_all > 1:
             raise ValueError("system_none + system_all must not exceed 1")

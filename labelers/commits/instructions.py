@@ -78,8 +78,11 @@ def _shared(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return sorted(at_old.keys() & at_new.keys(), key=lambda one: (at_old[one] + at_new[one], one))
 
 
-def instruction(edit: Mapping[str, Any], seed: int) -> str:
-    """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit)."""
+def instruction(edit: Mapping[str, Any], seed: int, gap: str = "") -> str:
+    """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit).
+
+    `gap` is what stands for left-out lines when the contents are excerpts; empty for whole files.
+    """
     old, new, language = edit["old_contents"], edit["new_contents"], edit["language"]
     names = _shared(defined_names(old, language), defined_names(new, language))[:MOST_NAMES]
     modules = _shared(imported_modules(old), imported_modules(new))[:MOST_MODULES]
@@ -87,7 +90,8 @@ def instruction(edit: Mapping[str, Any], seed: int) -> str:
     if language == "Python" and (summary := _docstring(old)) != _docstring(new):
         summary = ""
     return prompts.render(
-        "instruction",
+        "excerpt" if gap else "instruction",
+        gap=gap,
         style=rng(seed, "instruction style", edit["id"]).choice(STYLES),
         path=prompts.one_line(edit["path"]),
         project=prompts.one_line(edit["repo"].rpartition("/")[2]),

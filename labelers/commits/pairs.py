@@ -10,7 +10,9 @@ from labelers.commits import classifier
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.commits.criteria import Criterion
 from labelers.commits.instructions import instruction
+from labelers.commits.pieces import View, gap_mark, views
 from labelers.commits.system_prompts import system_prompt
+from schemas.declare import as_row
 from schemas.ids import content_id, split_of
 from schemas.records import CriterionScore, Label, PairEvidence, PreferencePair
 from schemas.stage import Drop, Keep, Outcome
@@ -33,12 +35,12 @@ def label(edit: Mapping[str, Any], criteria: Sequence[Criterion], config: LabelC
     )
 
 
-def _refusal(given: Mapping[str, Any], config: BuildConfig) -> tuple[str, str] | None:
+def _refusal(given: Mapping[str, Any], config: BuildConfig, pieces: int) -> tuple[str, str] | None:
     if given["criterion"] is None:
         return "no_criterion", "no criterion is supported"
     if given["confidence"] < config.min_confidence:
         return "low_confidence", f"{given['criterion']} at {given['confidence']:.2f}"
-    if given["single_intent"] < config.min_single_intent:
+    if pieces < 2 and given["single_intent"] < config.min_single_intent:
         return "several_purposes", f"single intent at {given['single_intent']:.2f}"
     return None
 
@@ -49,18 +51,55 @@ def pair(
     criteria: Sequence[Criterion],
     config: BuildConfig,
     seed: int,
+    excerpts: Sequence[Mapping[str, Any]] = (),
 ) -> Outcome:
-    """A preference pair from an edit and its label (rows of `edits` and `labels`), or why there is none."""
-    if refused := _refusal(given, config):
+    """Preference pairs from an edit, its label and its excerpts in order of pieces (rows of `edits`, `labels`
+    and `excerpts`), or why there is none.
+
+    An edit gives one pair, or one for each of several pieces whose own label agrees with the edit's.
+    """
+    pieces = 1 if config.level == "file" else len(excerpts)
+    if refused := _refusal(given, config, pieces):
         return Drop(edit["id"], *refused)
+    found = views(edit, excerpts, config)
+    if isinstance(found, tuple):
+        return Drop(edit["id"], *found)
     own = next(criterion for criterion in criteria if criterion.code == given["criterion"])
-    idx = content_id("pair", edit["id"], own.code)
+    labelled = [(view, given if view.own is None else _own_label(view.own, criteria)) for view in found]
+    agree = [
+        (view, label)
+        for view, label in labelled
+        if view.own is None or (label["criterion"] == own.code and _refusal(label, config, 1) is None)
+    ]
+    if not agree:
+        return Drop(edit["id"], "several_pieces", f"{pieces} pieces, none is {own.code} by itself")
+    return Keep(tuple(_pair(view, label, criteria, own, config, seed) for view, label in agree))
+
+
+def _own_label(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Mapping[str, Any]:
+    """The built-in classifier's label of a piece, whatever labelled the edit."""
+    made: Mapping[str, Any] = as_row(label(edit, criteria, LabelConfig()))
+    return made
+
+
+def _pair(
+    view: View,
+    given: Mapping[str, Any],
+    criteria: Sequence[Criterion],
+    own: Criterion,
+    config: BuildConfig,
+    seed: int,
+) -> PreferencePair:
+    edit = view.edit
+    piece = () if view.piece is None else (str(view.piece),)
+    idx = content_id("pair", edit["id"], *piece, own.code)
     kind, system = system_prompt(config, criteria, own, seed, idx)
     group = {
         "repo": edit["repo"],
         "file": f"{edit['repo']}\n{edit['path']}",
         "commit": f"{edit['repo']}\n{edit['commit']}",
     }[config.split_by]
+    gap = "" if view.level == "file" else gap_mark(edit["language"])
     evidence = PairEvidence(
         edit_id=edit["id"],
         labeler=given["labeler"],
@@ -70,26 +109,24 @@ def pair(
         scores=[CriterionScore(**score) for score in given["scores"]],
         terms=given["terms"],
         subject=edit["subject"],
-        instruction_by=prompts.version("instruction"),
+        instruction_by=prompts.version("excerpt" if gap else "instruction"),
         system_kind=kind,
+        level=view.level,
+        names=view.names,
     )
-    return Keep(
-        (
-            PreferencePair(
-                system=system,
-                input=instruction(edit, seed),
-                chosen=edit["new_contents"],
-                rejected=edit["old_contents"],
-                language=edit["language"],
-                aspect=own.name,
-                source=config.source,
-                idx=idx,
-                repo=edit["repo"],
-                commit=edit["commit"],
-                path=edit["path"],
-                license=edit["file_license"] or edit["license"],
-                evidence=evidence,
-                split=split_of(seed, group, config.test_share),
-            ),
-        )
+    return PreferencePair(
+        system=system,
+        input=instruction(edit, seed, gap),
+        chosen=edit["new_contents"],
+        rejected=edit["old_contents"],
+        language=edit["language"],
+        aspect=own.name,
+        source=config.source,
+        idx=idx,
+        repo=edit["repo"],
+        commit=edit["commit"],
+        path=edit["path"],
+        license=edit["file_license"] or edit["license"],
+        evidence=evidence,
+        split=split_of(seed, group, config.test_share),
     )

@@ -6,13 +6,14 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from labelers.commits import criteria, pairs
 from labelers.commits.config import BuildConfig, LabelConfig
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.ids import digest_json
-from schemas.records import Edit, Label
+from schemas.records import Edit, Excerpt, Label
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, WHOLE, Keep, Outcome, Unit
 from schemas.steps import UnitStep
@@ -50,8 +51,8 @@ def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit
 
 
 def plan_build(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
-    """One unit a part of `labels`, with the edits that it labels."""
-    return _with_criteria(run.units_per_part("labels", ("edits",), limit), config.criteria_file)
+    """One unit a part of `labels`, with the edits that it labels and their excerpts."""
+    return _with_criteria(run.units_per_part("labels", ("edits", "excerpts"), limit), config.criteria_file)
 
 
 class LabelEdits(UnitStep):
@@ -88,6 +89,10 @@ class BuildPairs(UnitStep):
         labels = shards.iter_rows(self.run_dir / unit.payload["labels"], Label)
         given = {row["id"]: row for row in itertools.islice(labels, unit.payload["limit"])}
         found = criteria.load(self.labels.criteria_file)
+        # Sorted by edit and piece, as shards of excerpts are.
+        cut: dict[str, list[dict[str, Any]]] = {}
+        for excerpt in shards.iter_rows(self.run_dir / unit.payload["excerpts"], Excerpt):
+            cut.setdefault(excerpt["edit_id"], []).append(excerpt)
         for edit in shards.iter_rows(self.run_dir / unit.payload["edits"], Edit):
             if (row := given.get(edit["id"])) is not None:
-                yield pairs.pair(edit, row, found, self.config, self.seed)
+                yield pairs.pair(edit, row, found, self.config, self.seed, cut.get(edit["id"], ()))

@@ -79,6 +79,8 @@ def pair(number: int = 0, **changed: Any) -> PreferencePair:
         "subject": "Fix x",
         "instruction_by": "template-1",
         "system_kind": "none",
+        "level": "file",
+        "names": [],
     }
     evidence.update(changed.pop("evidence", {}))
     values: dict[str, Any] = {

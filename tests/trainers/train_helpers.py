@@ -39,6 +39,8 @@ def pair_row(idx: str, chosen: str, rejected: str, **other: Any) -> dict[str, An
             "subject": "s",
             "instruction_by": "test",
             "system_kind": "none",
+            "level": "file",
+            "names": [],
         },
         "split": "train",
     }
