@@ -50,7 +50,12 @@ def _folded(text: str) -> bytes:
 
 def words_of(text: str) -> list[str]:
     """The words of a text."""
-    return [word.decode("utf-8", "replace") for word in _folded(text).split()]
+    return _decoded(_folded(text))
+
+
+def _decoded(data: bytes) -> list[str]:
+    # Split as bytes: a space outside of ASCII is a letter here.
+    return [word.decode("utf-8", "replace") for word in data.split()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +77,7 @@ class Grams:
 
     def words(self, position: int) -> str:
         """The words of one n-gram."""
-        return " ".join(
-            self.data[self.begin[position] : self.end[position]].decode("utf-8", "replace").split()
-        )
+        return " ".join(_decoded(self.data[self.begin[position] : self.end[position]]))
 
 
 def _mixed(values: Hashes) -> Hashes:
