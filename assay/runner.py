@@ -9,16 +9,18 @@ The result never depends on the number of workers: units are planned without kno
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from assay.progress import Observer
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 2
 """How often a unit is given to a worker before it counts as failed, and how often a worker is started."""
+
+PATIENCE = 3.0
+"""Seconds for which an interrupt waits for a worker that starts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +97,8 @@ class Runner:
         for slot in self.slots:
             slot.executor.shutdown(cancel_futures=True)
 
-    def _new_slot(self) -> _Slot:
-        """A worker that is up.
+    def _new_slot(self, came: Sequence[object]) -> _Slot:
+        """A worker that is up. `came` fills when the user interrupts: then none is started again.
 
         Raises:
             EnvironmentFault: none can be started.
@@ -103,12 +108,14 @@ class Runner:
         limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         os.environ.update(dict.fromkeys(limits, "1"))
         try:
-            context.set_forkserver_preload(["assay.worker"])
+            context.set_forkserver_preload(["assay.quiet", "assay.worker"])
             for _ in range(ATTEMPTS):
                 slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
                 try:
                     slot.pid = slot.executor.submit(os.getpid).result()
                 except (BrokenProcessPool, ConnectionError, EOFError):
+                    if came:
+                        raise KeyboardInterrupt from None
                     # It, or the server that forks workers, died meanwhile; another try starts both.
                     slot.executor.shutdown(wait=False)
                 else:
@@ -132,7 +139,8 @@ class Runner:
         """A fresh worker in place of one that died."""
         slot.executor.shutdown(wait=False)
         self.slots.remove(slot)
-        self.slots.append(self._new_slot())
+        with _uninterrupted() as came:
+            self.slots.append(self._new_slot(came))
         return self.slots[-1]
 
     def run(
@@ -174,7 +182,8 @@ class Runner:
         todo = deque((unit, 1) for unit in units)
         busy: dict[Future[Any], tuple[_Slot, Unit, int]] = {}
         while len(self.slots) < min(self.workers, len(todo)):
-            self.slots.append(self._new_slot())
+            with _uninterrupted() as came:
+                self.slots.append(self._new_slot(came))
         idle = list(self.slots)
         while todo or busy:
             while todo and idle:
@@ -242,6 +251,41 @@ class Runner:
             dict(sorted(drops.items())),
             seconds,
         )
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[list[object]]:
+    """Hold Ctrl-C and SIGTERM back for as long as a worker starts; then they do what they do.
+
+    A worker left half started would find its queues gone, and say so in a traceback. Whoever asks again
+    some seconds later is heard at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    came: list[object] = []
+    began = 0.0
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        nonlocal began
+        began = began or time.monotonic()
+        came.append(number)
+        if time.monotonic() - began > PATIENCE:
+            restore()
+            signal.raise_signal(number)
+
+    def restore() -> None:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        restore()
+        if came:
+            # Whatever else went wrong meanwhile came of it.
+            signal.raise_signal(signal.SIGINT)
 
 
 def _kill(pid: int) -> None:
