@@ -28,7 +28,7 @@ _MOST_STEPS = 12
 """Nodes that are gone down from a declarator to the name in it."""
 _WIDEST = 200
 """Bytes of indentation that are looked at; more would make a file of one line slow."""
-_RECEIVER = re.compile(r"\*?([A-Za-z_]\w{0,99})(?:\[[^\]]{0,200}\])?\)$")
+_RECEIVER = re.compile(r"([A-Za-z_]\w{0,99})\s{0,9}(?:\[[^\]]{0,200}\])?\s{0,9}\)$")
 """The type in a Go method's receiver."""
 
 
@@ -228,7 +228,7 @@ def _named(node: Node, data: bytes, syntax: Syntax) -> str:
         part = part.child_by_field_name("declarator") or next(iter(part.named_children), None)
     name = _name_in(part, data) if part is not None else ""
     if (receiver := node.child_by_field_name("receiver")) is not None and (
-        of := _RECEIVER.search(_name_in(receiver, data))
+        of := _RECEIVER.search(text_of(receiver, data))
     ):
         name = f"{of[1]}{syntax.separator}{name}"
     return name or "<anonymous>"
