@@ -222,6 +222,8 @@ class Client:
                 raise ValueError(f"more than {MAX_ANSWER} bytes")
             if time.monotonic() > until:
                 raise TimeoutError("it takes too long")
+        if answer.length:
+            raise http.client.IncompleteRead(b"", answer.length)
         try:
             found = json.loads(b"".join(blocks))
         except RecursionError:
