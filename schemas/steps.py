@@ -22,7 +22,7 @@ from datatrove.pipeline.base import PipelineStep
 from schemas import shards
 from schemas.declare import table_of
 from schemas.errors import AccountingError
-from schemas.records import TABLES, Verdict
+from schemas.records import SPLIT_TABLES, TABLES, Verdict
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, Drop, Keep, Outcome, Output, Unit, all_outputs
 
@@ -134,7 +134,10 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
             return
         current.kept += 1
         for record in outcome.records:
-            current.builders[Output(table_of(type(record)), getattr(record, "split", None))].add(record)
+            table = table_of(type(record))
+            # Only published tables have a folder a split.
+            split = record.split if table in SPLIT_TABLES else None
+            current.builders[Output(table, split)].add(record)
 
     def _finish(self, current: _Open) -> None:
         unit, run = current.unit, RunDir(self.run_dir)
