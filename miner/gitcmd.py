@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from typing import IO
 
 from schemas.errors import AssayError
 
-MAX_TOKEN = 16 << 20
+MAX_TOKEN = 4 << 20
 """Bytes kept of one NUL-ended token; a commit message that is longer is cut here."""
 
 MAX_MEMORY = 2 << 30
@@ -31,9 +32,12 @@ MAX_MEMORY = 2 << 30
 
 _BLOCK = 1 << 18
 
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+"""Signals by which git ends on data that it cannot take, such as a tree ten thousand folders deep."""
+
 
 class GitError(Exception):
-    """git ended with an error; the message is the first line that it said."""
+    """git ended with an error or crashed; the message is the first line that it said."""
 
 
 @contextlib.contextmanager
@@ -111,7 +115,7 @@ def git_blocks(
 
     Raises:
         AssayError: git is not installed, or was killed.
-        GitError: git ended with an error; raised after the last block.
+        GitError: git ended with an error or crashed; raised after the last block.
     """
     with shadow(objects, object_format) as (folder, environment):
         (folder / "stdin").write_text("".join(f"{line}\n" for line in lines))
@@ -139,6 +143,8 @@ def git_blocks(
                 if process.poll() is None:
                     process.kill()
                     process.wait()
+            if -status in _CRASHES:
+                raise GitError(f"git crashed with signal {-status}")
             if status < 0:
                 raise AssayError(f"git {arguments[0]}: killed by signal {-status}; run the stage again")
             if status:
