@@ -1,16 +1,19 @@
 """Contents of files by object id, bounded in size.
 
 `open_blobs` gives libgit2's reader, or for repositories with SHA-256 object ids, which libgit2 does not
-know, one `git cat-file` process. A blob's size is looked at before it is unpacked into memory. The
-blobs read last are kept: the file before a commit is often the file after the one before.
+know, a `git cat-file` process. A blob's size is looked at before it is unpacked into memory, and its bytes
+are those that its id was made of. The blobs read last are kept: the file before a commit is often the file
+after the one before.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import subprocess
-from collections.abc import Iterator
-from typing import IO, Protocol
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
 
 import pygit2
 
@@ -59,17 +62,53 @@ class _Libgit2:
 
 
 class _CatFile:
-    def __init__(self, stdin: IO[bytes], stdout: IO[bytes]) -> None:
-        self.stdin, self.stdout = stdin, stdout
+    """One `git cat-file` process, started anew when git stops at an object that is damaged."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder, self.environment = folder, environment
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            # Contents above the threshold are streamed, so that git does not hold what is only passed over.
+            ["git", "-c", f"core.bigFileThreshold={_CHUNK}", "cat-file", "--batch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(self.environment),
+            cwd=self.folder,
+        )
+
+    def close(self) -> None:
+        self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self.process.wait()
+
+    def _again(self) -> None:
+        self.close()
+        self.process = self._start()
 
     def _header(self, oid: str) -> tuple[bytes, int] | None:
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None  # noqa: S101 (pipes were asked for)
+        assert stdout is not None  # noqa: S101
         try:
-            self.stdin.write(oid.encode() + b"\n")
-            self.stdin.flush()
+            stdin.write(oid.encode() + b"\n")
+            stdin.flush()
+            line = stdout.readline()
         except BrokenPipeError:
-            return None
-        fields = self.stdout.readline().split()
+            line = b""
+        if not line:
+            self._again()
+        fields = line.split()
         return (fields[1], int(fields[2])) if len(fields) == 3 else None
+
+    def _take(self, size: int) -> bytes:
+        assert self.process.stdout is not None  # noqa: S101
+        return self.process.stdout.read(size)
 
     def read(self, oid: str, most: int) -> bytes:
         if (header := self._header(oid)) is None:
@@ -78,13 +117,17 @@ class _CatFile:
         if kind != b"blob" or size > most:
             self._skip(size + 1)
             raise TooLarge(str(size)) if kind == b"blob" else MissingBlob(oid)
-        data = self.stdout.read(size)
-        if len(data) != size or self.stdout.read(1) != b"\n":
+        data = self._take(size)
+        if len(data) != size or self._take(1) != b"\n":
+            self._again()
             raise MissingBlob(oid)
         return data
 
     def _skip(self, left: int) -> None:
-        while left and (data := self.stdout.read(min(left, _CHUNK))):
+        while left:
+            if not (data := self._take(min(left, _CHUNK))):
+                self._again()
+                return
             left -= len(data)
 
     def exists(self, oid: str) -> bool:
@@ -92,6 +135,17 @@ class _CatFile:
             return False
         self._skip(header[1] + 1)
         return True
+
+
+def _id_of(data: bytes, like: str) -> str:
+    """The object id of a blob, by the hash that another id was made with.
+
+    Damage that zlib's checksum does not see, or an index that points elsewhere, would give other contents.
+    """
+    known = hashlib.sha1 if len(like) == 40 else hashlib.sha256
+    digest = known(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
 
 
 class Blobs:
@@ -112,6 +166,8 @@ class Blobs:
         if (known := self._kept.get(oid)) is not None and len(known) <= most:
             return known
         data = self._source.read(oid, most)
+        if _id_of(data, oid) != oid:
+            raise MissingBlob(oid)
         if len(data) <= MAX_KEPT // 4 and oid not in self._kept:
             self._kept[oid] = data
             self._bytes += len(data)
@@ -132,21 +188,8 @@ def open_blobs(repository: Repository) -> Iterator[Blobs]:
         yield Blobs(_Libgit2(repository))
         return
     with shadow(repository.objects, repository.object_format) as (folder, environment):
-        process = subprocess.Popen(
-            ["git", "cat-file", "--batch"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            cwd=folder,
-        )
-        assert process.stdin is not None  # noqa: S101 (a pipe was asked for)
-        assert process.stdout is not None  # noqa: S101
+        source = _CatFile(folder, environment)
         try:
-            yield Blobs(_CatFile(process.stdin, process.stdout))
+            yield Blobs(source)
         finally:
-            process.kill()
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-            process.stdout.close()
-            process.wait()
+            source.close()
