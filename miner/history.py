@@ -21,7 +21,7 @@ from typing import NamedTuple
 from miner import provenance
 from miner.gitcmd import GitError, git_blocks
 from miner.putback import PutBack
-from miner.repository import Repository
+from miner.repository import Repository, commits_at
 from miner.reverts import may_revert, undo_level
 from miner.undone import Claim, Named, Undone, claim_of
 from schemas.errors import AssayError
@@ -126,7 +126,7 @@ def decode(raw: bytes) -> str:
 
 
 def wanted_branches(repository: Repository, patterns: Sequence[str]) -> dict[str, str]:
-    """Name -> newest commit of the branches that a shell pattern names, by name.
+    """Name -> newest commit of the branches that a shell pattern names, by name; one without is left out.
 
     Raises:
         AssayError: a pattern without wildcards names no branch.
@@ -134,11 +134,15 @@ def wanted_branches(repository: Repository, patterns: Sequence[str]) -> dict[str
     for pattern in patterns:
         if not any(char in pattern for char in "*?[") and pattern not in repository.branches:
             raise AssayError(f"{repository.path}: has no branch {pattern!r}; mine.branches names it")
-    return {
+    wanted = {
         name: oid
         for name, oid in sorted(repository.branches.items())
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
+    commits = (
+        commits_at(repository.objects, repository.object_format, list(wanted.values())) if wanted else []
+    )
+    return {name: oid for name, oid in zip(wanted, commits, strict=True) if oid is not None}
 
 
 def read_history(repository: Repository, branches: Sequence[str] = ()) -> History:
@@ -186,6 +190,8 @@ def _messages(repository: Repository, heads: Sequence[str]) -> Iterator[tuple[st
     try:
         for record in _records(blocks, _MESSAGE):
             commit, *above = record[1].decode().split()
+            if above and len(above[-1]) != len(commit):
+                raise AssayError(f"{repository.path}: {commit} has more than {len(above):,} parents")
             yield commit, above, record[2][:_MAX_MESSAGE]
     except GitError as error:
         raise AssayError(
@@ -267,6 +273,8 @@ def _records(blocks: Iterator[bytes], pattern: re.Pattern[bytes]) -> Iterator[re
     buffer = b""
     for block in blocks:
         buffer += block
+        if b"\0" not in block:
+            continue
         at = 0
         for match in pattern.finditer(buffer):
             if match.end() == len(buffer):
@@ -275,6 +283,14 @@ def _records(blocks: Iterator[bytes], pattern: re.Pattern[bytes]) -> Iterator[re
             yield match
         buffer = buffer[at:]
     yield from pattern.finditer(buffer)
+
+
+def _until_nul(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The next blocks, up to one with a NUL."""
+    for block in blocks:
+        yield block
+        if b"\0" in block:
+            return
 
 
 def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
@@ -296,9 +312,10 @@ def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
     while True:
         header = _HEADER.match(buffer, at)
         while more and (header is None or header.end() == len(buffer)):
-            block = next(source, None)
-            more = block is not None
-            buffer, at = buffer[at:] + (block or b""), 0
+            # Looked at again when a field has ended: a long one comes in many blocks.
+            fresh = b"".join(_until_nul(source))
+            more = bool(fresh)
+            buffer, at = buffer[at:] + fresh, 0
             header = _HEADER.match(buffer)
         if header is None:
             break

@@ -2,24 +2,27 @@
 
 `open_repository` finds its object store, its name and its newest commit, and refuses what cannot be
 mined with one line that says why. Nothing of the repository is executed, so one that belongs to
-another user is read too. No absolute path and no credential of a remote's URL gets into a name.
+another user is read too, and no file is opened that its config names. No absolute path and no credential
+of a remote's URL gets into a name.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import dataclasses
+import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import RepositoryOpenFlag
 
-from miner.gitcmd import GitError, git_tokens
-from miner.refs import git_folders, read_refs, resolve
+from miner.gitcmd import GitError, git_blocks, git_tokens, shadow
+from miner.refs import files_below, git_folders, read_refs, resolve
 from schemas.errors import AssayError
 from schemas.ids import content_id
 
@@ -40,7 +43,8 @@ class Repository:
         partial: it was cloned with a filter, so objects may be missing.
         object_format: `sha1` or `sha256`.
         url: of its origin remote, without user, password and query; None when it has none that is a URL.
-        branches: short name -> object id of each branch, its own and those that it knows of origin.
+        branches: short name -> what each branch names, a commit or a tag of one unless it is broken; its own
+            branches and those that it knows of origin.
         fetched: it lies in the cache of repositories that were given as URLs (see `miner.remote`).
     """
 
@@ -63,6 +67,21 @@ def trust_object_store() -> None:
     """
     pygit2.settings.enable_strict_hash_verification(False)
     pygit2.settings.owner_validation = False
+
+
+@contextlib.contextmanager
+def object_reader(path: Path) -> Iterator[pygit2.Repository]:
+    """libgit2 over the object store of the repository at a path, and over nothing else that is there.
+
+    Raises:
+        pygit2.GitError: it has SHA-256 object ids.
+    """
+    trust_object_store()
+    objects = git_folders(path)[1].resolve() / "objects"
+    with shadow(objects) as (folder, _):
+        reader = pygit2.Repository(str(folder), RepositoryOpenFlag.NO_SEARCH)
+        reader.odb.add_disk_alternate(str(objects))
+        yield reader
 
 
 def name_from_url(url: str) -> str | None:
@@ -110,7 +129,9 @@ def scrubbed_url(url: str) -> str | None:
 def _clean(name: str) -> str:
     """A name without control characters and bytes that are not UTF-8, bounded in length."""
     text = os.fsencode(name).decode("utf-8", "replace")
-    return "".join(c for c in text if c.isprintable())[:MAX_NAME].strip()
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable())
+    return text[:MAX_NAME].strip()
 
 
 def _folder_name(common: Path) -> str:
@@ -124,57 +145,146 @@ def slug_of(name: str, root: str) -> str:
     return f"{readable}-{content_id(name, root)[:8]}"
 
 
-def _special(folder: Path, deep: bool) -> Path | None:
-    """A pipe or device among a folder's files, or below it when `deep`; None when there is none.
+_DEEPEST = 5
+"""How far git follows alternates from one object store to the next."""
+
+_FORMATS = ("sha1", "sha256")
+_EXTENSIONS = {
+    *("noop", "noop-v1", "preciousobjects", "partialclone", "worktreeconfig", "relativeworktrees"),
+    *("objectformat", "compatobjectformat", "refstorage"),
+}
+"""Extensions that do not change how objects and references are read, or change it in a way known here."""
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a pipe or device, perhaps behind a link: reading one can last for ever.
 
     A socket cannot be opened as a file, so it holds nobody up; git's own file watcher leaves one.
     """
+    with contextlib.suppress(FileNotFoundError):
+        return not (entry.is_file() or entry.is_dir() or stat.S_ISSOCK(entry.stat().st_mode))
+    return False
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            found = None
-            if entry.is_dir():
-                found = _special(Path(entry.path), deep) if deep and not entry.is_symlink() else None
-            elif not entry.is_file():
-                with contextlib.suppress(FileNotFoundError):
-                    found = None if stat.S_ISSOCK(entry.stat().st_mode) else Path(entry.path)
-            if found is not None:
-                return found
-    return None
+        return list(entries)
+    return []
 
 
-def _refuse_special_files(path: Path) -> None:
-    """Refuse a repository with a pipe or device in place of a file: reading one can last for ever.
+def _store_folders(objects: Path) -> Iterator[Path]:
+    """The folders of an object store in which git looks for files; links are followed, as git does."""
+    yield from (objects / "info", objects / "info" / "commit-graphs", objects / "pack")
+    for entry in _entries(objects):
+        if re.fullmatch(r"[0-9a-f]{2}", entry.name) and entry.is_dir():
+            yield objects / entry.name
+
+
+def _borrowed(objects: Path) -> Iterator[Path]:
+    """Object stores that one names as its alternates, as gitrepository-layout(5) describes them."""
+    file = objects / "info" / "alternates"
+    if not file.is_file():
+        return
+    with file.open("rb") as handle:
+        lines = handle.read(_MAX_ALTERNATES).split(b"\n")
+    for line in lines:
+        name = line
+        if line.startswith(b'"') and line.endswith(b'"'):
+            name, _ = codecs.escape_decode(line[1:-1]) if re.fullmatch(_QUOTED, line) else (line, 0)
+        if name and b"\0" not in name and not name.startswith(b"#"):
+            yield objects / os.fsdecode(name)
+
+
+def _stores(objects: Path) -> Iterator[Path]:
+    """An object store and those that it borrows from, near and far."""
+    seen: set[str] = set()
+    near = [objects]
+    for _ in range(_DEEPEST + 1):
+        far: list[Path] = []
+        for store in near:
+            # git does not complain of one that is not there or not for it to read.
+            with contextlib.suppress(OSError):
+                if (real := os.path.realpath(store)) not in seen and Path(real).is_dir():
+                    seen.add(real)
+                    yield store
+                    far += _borrowed(store)
+        near = far
+
+
+def _refuse_special_files(git: Path, common: Path) -> None:
+    """Refuse a repository with a pipe or device in place of a file that is read.
 
     Raises:
         AssayError: names the first one.
+        OSError: a folder cannot be read.
     """
-    git, common = git_folders(path)
-    for folder, deep in (
-        *((git, False), (common, False), (common / "info", False)),
-        *((git / "refs", True), (common / "refs", True), (common / "objects", True)),
-    ):
-        if found := _special(folder, deep):
-            raise AssayError(f"{found}: a pipe or device in place of a file of git's; remove it")
+    advice = "a pipe or device in place of a file of git's; remove it"
+
+    def check(entries: Iterable[os.DirEntry[str]]) -> None:
+        if found := next(filter(_is_special, entries), None):
+            raise AssayError(f"{found.path}: {advice}")
+
+    for folder in (git, common, common / "info"):
+        check(_entries(folder))
+    for folder in (git / "refs", common / "refs"):
+        check(files_below(folder))
+    own = common / "objects"
+    # An alternates file is itself read to find the next store.
+    check(_entries(own / "info"))
+    for store in _stores(own):
+        for folder in _store_folders(store):
+            try:
+                check(_entries(folder))
+            except PermissionError:
+                if store == own:
+                    raise
 
 
-def _open(path: Path) -> pygit2.Repository | None:
-    """The repository for libgit2, or None when it has SHA-256 object ids, which libgit2 does not know."""
-    trust_object_store()
-    try:
-        _refuse_special_files(path)
-        return pygit2.Repository(str(path), RepositoryOpenFlag.NO_SEARCH)
-    except (pygit2.GitError, KeyError, ValueError, OSError) as error:
-        said = str(error)
-        if "objectformat" in said.lower() or "sha256" in said.lower():
-            return None
-        if "extension" in said.lower():
-            raise AssayError(f"{path}: cannot be read by libgit2 ({said})") from None
-        if isinstance(error, PermissionError) or "config" in said:
-            raise AssayError(f"{path}: cannot be read ({said.removeprefix(f'{path}: ')})") from None
-        raise AssayError(
-            f"{path}: not a git repository; give the top folder of a work tree, a bare repository or "
-            "a .git directory"
-        ) from None
+def _settings(path: Path, common: Path) -> dict[str, str]:
+    """What the config file says of remotes, format and extensions, the last one of a name.
+
+    Raises:
+        AssayError: it cannot be read, or asks for something that is not known here.
+    """
+    file = common / "config"
+    found: dict[str, str] = {}
+    if file.is_file():
+        # Given by its name, a file's includes are not followed.
+        wanted = r"^(remote\..*\.(url|promisor)|core\.repositoryformatversion|extensions\..*)$"
+        arguments = ["config", "--file", str(file.absolute()), "-z", "--get-regexp", wanted]
+        try:
+            for entry in git_tokens(common, arguments):
+                name, _, value = entry.decode("utf-8", "surrogateescape").partition("\n")
+                if name.startswith(("core.", "extensions.", "remote.origin.")) or "promisor" not in found:
+                    found["promisor" if name.endswith(".promisor") else name] = value
+        except GitError as error:
+            # Without a match git ends with 1 and says nothing.
+            if not str(error).startswith("exit status 1"):
+                raise AssayError(f"{path}: cannot be read ({error})") from None
+    version = found.get("core.repositoryformatversion", "0").strip()
+    if version not in ("0", "1", ""):
+        raise AssayError(f"{path}: cannot be read (its repository format version is {_clean(version)})")
+    names = {name.removeprefix("extensions.") for name in found if name.startswith("extensions.")}
+    if version == "1":
+        if unknown := sorted(names - _EXTENSIONS):
+            raise AssayError(f"{path}: cannot be read (unknown extension {_clean(unknown[0])})")
+        if (storage := found.get("extensions.refstorage", "files")) != "files":
+            raise AssayError(
+                f"{path}: its references are kept as {_clean(storage)}, which is not read; convert it with "
+                f"`git -C {path} refs migrate --ref-format=files`"
+            )
+        if (kind := found.get("extensions.objectformat", "sha1")) not in _FORMATS:
+            raise AssayError(f"{path}: cannot be read (unknown object format {_clean(kind)})")
+    else:
+        found.pop("extensions.objectformat", None)
+    return found
+
+
+def _not_one(path: Path) -> AssayError:
+    return AssayError(
+        f"{path}: not a git repository; give the top folder of a work tree, a bare repository or "
+        "a .git directory"
+    )
 
 
 def open_repository(path: str | Path) -> Repository:
@@ -192,126 +302,128 @@ def open_repository(path: str | Path) -> Repository:
     if not present:
         what = "is a file" if file else "no such folder"
         raise AssayError(f"{path}: {what}; give the folder of a local git repository")
-    repo = _open(path)
-    git, common = git_folders(path)
-    common = common.resolve()
+    try:
+        git, common = git_folders(path)
+        return _open(path, git, common.resolve())
+    except PermissionError as error:
+        raise AssayError(f"{path}: cannot be read ({error.filename}: {error.strerror})") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
+        raise AssayError(f"{path}: cannot be read ({_clean(str(error))})") from None
+
+
+def _open(path: Path, git: Path, common: Path) -> Repository:
+    _refuse_special_files(git, common)
+    if not (git / "HEAD").is_file() or not (common / "objects").is_dir() or not (common / "refs").is_dir():
+        raise _not_one(path)
+    settings = _settings(path, common)
     shallow = common / "shallow"
     if shallow.is_file() and shallow.stat().st_size:
         raise AssayError(
             f"{path}: a shallow clone, whose history is cut off; complete it with "
             f"`git -C {path} fetch --unshallow`"
         )
-    objects = (common / "objects").absolute()
-    if repo is None:
-        return _sha256(path, git, common, objects)
-    try:
-        head = str(repo.head.peel(pygit2.Commit).id)
-    except (pygit2.GitError, KeyError, ValueError) as error:
-        raise AssayError(_no_head(path, sorted(_branch_names(repo)), git, error)) from None
-    url = _origin(repo)
-    return Repository(
-        path,
-        objects,
-        name_from_url(url) or _folder_name(common),
-        head,
-        _is_partial(_config_names(repo)),
-        url=scrubbed_url(url),
-        branches=_by_short_name(_branches(repo)),
-        fetched=(common / FETCHED).is_file(),
-    )
-
-
-def _sha256(path: Path, git: Path, common: Path, objects: Path) -> Repository:
-    """What `open_repository` tells of a repository with SHA-256 object ids."""
+    objects, object_format = common / "objects", settings.get("extensions.objectformat", "sha1")
     refs = read_refs(common)
-    head = resolve("HEAD", git, refs)
-    branches = {name: resolve(name, git, refs) for name in refs if name.startswith(_BRANCHES)}
-    known = {name: oid for name, oid in branches.items() if oid is not None}
-    if head is None or len(head) != 64:
-        local = [name.removeprefix(_BRANCHES[0]) for name in known if name.startswith(_BRANCHES[0])]
-        raise AssayError(_no_head(path, sorted(local), git, ValueError("unreadable")))
-    try:
-        entries = [entry.decode("utf-8", "replace") for entry in _config_of(common, objects)]
-    except GitError as error:
-        raise AssayError(f"{path}: cannot be read ({error})") from None
-    settings = dict(entry.partition("\n")[::2] for entry in entries)
+    branches = {
+        name: oid
+        for name in refs
+        if name.startswith(_BRANCHES) and (oid := resolve(name, git, refs)) is not None
+    }
+    head = _commit_at_head(path, git, refs, branches, objects, object_format)
     url = settings.get("remote.origin.url", "")
     return Repository(
         path,
         objects,
         name_from_url(url) or _folder_name(common),
         head,
-        _is_partial(settings),
-        object_format="sha256",
+        "promisor" in settings or "extensions.partialclone" in settings,
+        object_format,
         url=scrubbed_url(url),
-        branches=_by_short_name(known),
+        branches=_by_short_name(branches),
         fetched=(common / FETCHED).is_file(),
     )
 
 
-def _config_of(common: Path, objects: Path) -> Iterable[bytes]:
-    # Given by its name, a file's includes are not followed.
-    return git_tokens(objects, ["config", "--file", str(common / "config"), "-z", "--list"])
+def commits_at(objects: Path, object_format: str, oids: Sequence[str]) -> list[str | None]:
+    """The commit that each object is, or that it is a tag of; None for what is damaged or no commit.
 
-
-_BRANCHES = ("refs/heads/", "refs/remotes/origin/")
-_MAX_BRANCHES = 10_000
-
-
-def _branch_names(repo: pygit2.Repository) -> list[str]:
-    return [name.decode("utf-8", "surrogateescape") for name in repo.raw_listall_branches()]
-
-
-def _branches(repo: pygit2.Repository) -> dict[str, str]:
-    """Full name -> commit of the branches; one that points to no commit is left out."""
-    found = {}
-    for raw in repo.raw_listall_references():
-        name = raw.decode("utf-8", "surrogateescape")
-        if name.startswith(_BRANCHES) and name != "refs/remotes/origin/HEAD":
-            with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
-                found[name] = str(repo.lookup_reference(name).peel(pygit2.Commit).id)
-        if len(found) >= _MAX_BRANCHES:
-            break
+    Raises:
+        AssayError: very many objects are damaged.
+    """
+    found: list[str | None] = []
+    failures = 0
+    while len(found) < len(oids):
+        lines = [f"{oid}^{{commit}}" for oid in oids[len(found) :]]
+        told = b""
+        # git may stop at an object that is damaged; the ones after it are still good.
+        with contextlib.suppress(GitError):
+            for block in git_blocks(objects, ["cat-file", "--batch-check", "--buffer"], lines, object_format):
+                told += block
+        for line in told.splitlines():
+            oid, _, kind = line.partition(b" ")
+            found.append(oid.decode() if kind.startswith(b"commit ") else None)
+        if len(found) < len(oids):
+            found.append(None)
+            failures += 1
+            if failures > _MAX_FAILURES:
+                raise AssayError(
+                    f"{objects.parent}: many references name damaged objects; run `git fsck` there"
+                )
     return found
 
 
+_BRANCHES = ("refs/heads/", "refs/remotes/origin/")
+_MAX_ALTERNATES = 16 << 20
+_MAX_FAILURES = 50
+_QUOTED = rb'"(?:[^"\\]|\\(?:[abfnrtv"\\]|[0-7]{3}))*"'
+
+
 def _by_short_name(branches: Mapping[str, str]) -> dict[str, str]:
-    """Short name -> commit, by name; a local branch goes before origin's of the same name."""
+    """Short name -> object, by name; a local branch goes before origin's of the same name."""
     found: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for prefix in _BRANCHES:
-        for name, oid in branches.items():
+        for name in sorted(branches):
             if name.startswith(prefix) and name != "refs/remotes/origin/HEAD":
-                found.setdefault(_clean(name.removeprefix(prefix)), oid)
+                short = name.removeprefix(prefix)
+                label = _clean(short)
+                if taken.setdefault(label, short) != short:
+                    # Bytes that are not UTF-8 look alike, and long names are cut.
+                    label = f"{label[: MAX_NAME - 10]}-{content_id(os.fsencode(short).hex())[:8]}"
+                found.setdefault(label, branches[name])
     return dict(sorted(found.items()))
 
 
-def _no_head(path: Path, branches: list[str], git_dir: Path, error: Exception) -> str:
-    if not branches:
-        return f"{path}: has no commits; commit something or give another repository"
-    try:
-        with (git_dir / "HEAD").open("rb") as handle:
-            target = _clean(os.fsdecode(handle.read(1000)))
-    except OSError:
-        target = str(error)
-    return (
+def _commit_at_head(
+    path: Path,
+    git: Path,
+    refs: dict[str, str],
+    branches: Mapping[str, str],
+    objects: Path,
+    object_format: str,
+) -> str:
+    """The commit that HEAD stands for.
+
+    Raises:
+        AssayError: there is none.
+    """
+    oid = resolve("HEAD", git, refs)
+    if oid is not None:
+        head = commits_at(objects, object_format, [oid])[0]
+        if head is not None:
+            return head
+        raise AssayError(
+            f"{path}: HEAD names {oid}, which is missing, damaged or no commit; check it with "
+            f"`git -C {path} fsck`"
+        )
+    local = sorted(name.removeprefix(_BRANCHES[0]) for name in branches if name.startswith(_BRANCHES[0]))
+    if not local:
+        raise AssayError(f"{path}: has no commits; commit something or give another repository")
+    with (git / "HEAD").open("rb") as handle:
+        target = _clean(os.fsdecode(handle.read(1000)))
+    raise AssayError(
         f"{path}: HEAD ({target.removeprefix('ref: ')}) has no commits, though there are branches; choose "
-        f"one with `git -C {path} symbolic-ref HEAD refs/heads/{_clean(branches[0])}`"
+        f"one with `git -C {path} symbolic-ref HEAD refs/heads/{_clean(local[0])}`"
     )
-
-
-def _origin(repo: pygit2.Repository) -> str:
-    try:
-        return str(repo.config["remote.origin.url"] or "")
-    except (KeyError, pygit2.GitError, ValueError):
-        return ""
-
-
-def _config_names(repo: pygit2.Repository) -> list[str]:
-    try:
-        return [entry.name for entry in repo.config]
-    except (pygit2.GitError, ValueError):
-        return []
-
-
-def _is_partial(names: Iterable[str]) -> bool:
-    return any(name == "extensions.partialclone" or name.endswith(".promisor") for name in names)
