@@ -17,11 +17,8 @@ _MAX_SUBJECT = 1_000
 _MAX_LEVELS = 100
 _MAX_IDS = 1_000
 
-_HINT = re.compile(
-    rb"revert|back(?:ed|s|ing)?[ -]?out|re-?appl|re-?land|re-?commit|undo"
-    rb"|roll(?:ed|s|ing)?[ -]?(?:back|forward)",
-    re.IGNORECASE,
-)
+_HINTS = (b"revert", b"reappl", b"re-appl", b"reland", b"re-land", b"recommit", b"re-commit", b"undo")
+_SPACED = re.compile(rb"back(?:ed|s|ing)?[ -]?out|roll(?:ed|s|ing)?[ -]?(?:back|forward)")
 
 _VERB = r"(?:revert(?:s|ed|ing)?|back(?:s|ed|ing)?[ -]?out|undo(?:es)?|roll(?:s|ed|ing)?[ -]?back(?: of)?)"
 _ID = r"[0-9a-f]{7,64}"
@@ -98,7 +95,10 @@ _OPENER = re.compile(
 
 def may_revert(raw: bytes) -> bool:
     """Whether a raw message holds any word of this module's; a fast look before the others are asked."""
-    return _HINT.search(raw) is not None
+    low = raw.lower()
+    if any(hint in low for hint in _HINTS):
+        return True
+    return (b"back" in low or b"roll" in low) and _SPACED.search(low) is not None
 
 
 def _unquoted(message: str) -> str:
