@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import secrets
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,16 +64,21 @@ class _Libgit2:
 
 
 class _CatFile:
-    """One `git cat-file` process, started anew when git stops at an object that is damaged."""
+    """One `git cat-file` process, started anew when git stops at an object that is damaged.
+
+    An object may be shorter or longer than its header says, and git gives what there is. So each question is
+    followed by one that has a known answer, which nobody can foresee: what comes before it is the object.
+    """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder, self.environment = folder, environment
+        mark = f"assay.{secrets.token_hex(16)}".encode()
+        self.question, self.answer = mark + b"\n", mark + b" missing\n"
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            # Contents above the threshold are streamed, so that git does not hold what is only passed over.
-            ["git", "-c", f"core.bigFileThreshold={_CHUNK}", "cat-file", "--batch"],
+            ["git", "cat-file", "--batch"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -87,54 +94,47 @@ class _CatFile:
                     stream.close()
         self.process.wait()
 
-    def _again(self) -> None:
-        self.close()
-        self.process = self._start()
+    def _ask(self, oid: str, most: int) -> tuple[bytes, int, bytes] | None:
+        """(kind, size, content) of an object; no content when it is too large or less than its size.
 
-    def _header(self, oid: str) -> tuple[bytes, int] | None:
+        None when it is not there or git stops at it.
+        """
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None  # noqa: S101 (pipes were asked for)
-        assert stdout is not None  # noqa: S101
-        try:
-            stdin.write(oid.encode() + b"\n")
+        assert isinstance(stdout, io.BufferedReader)  # noqa: S101
+        header = b""
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(oid.encode() + b"\n" + self.question)
             stdin.flush()
-            line = stdout.readline()
-        except BrokenPipeError:
-            line = b""
-        if not line:
-            self._again()
-        fields = line.split()
-        return (fields[1], int(fields[2])) if len(fields) == 3 else None
-
-    def _take(self, size: int) -> bytes:
-        assert self.process.stdout is not None  # noqa: S101
-        return self.process.stdout.read(size)
+            header = stdout.readline()
+        fields = header.split()
+        size = int(fields[2]) if len(fields) == 3 else -1
+        wanted = size + 1 + len(self.answer)
+        data, total = bytearray(), 0
+        while not data.endswith(self.answer):
+            if not (more := stdout.read1(_CHUNK)):
+                self.close()
+                self.process = self._start()
+                return None
+            data += more
+            total += len(more)
+            if size > most or total > wanted:
+                del data[: -len(self.answer)]
+        if len(fields) != 3:
+            return None
+        return fields[1], size, bytes(data[:size]) if size <= most and total == wanted else b""
 
     def read(self, oid: str, most: int) -> bytes:
-        if (header := self._header(oid)) is None:
+        found = self._ask(oid, most)
+        if found is None or found[0] != b"blob":
             raise MissingBlob(oid)
-        kind, size = header
-        if kind != b"blob" or size > most:
-            self._skip(size + 1)
-            raise TooLarge(str(size)) if kind == b"blob" else MissingBlob(oid)
-        data = self._take(size)
-        if len(data) != size or self._take(1) != b"\n":
-            self._again()
-            raise MissingBlob(oid)
+        _, size, data = found
+        if size > most:
+            raise TooLarge(str(size))
         return data
 
-    def _skip(self, left: int) -> None:
-        while left:
-            if not (data := self._take(min(left, _CHUNK))):
-                self._again()
-                return
-            left -= len(data)
-
     def exists(self, oid: str) -> bool:
-        if (header := self._header(oid)) is None:
-            return False
-        self._skip(header[1] + 1)
-        return True
+        return self._ask(oid, 0) is not None
 
 
 def _id_of(data: bytes, like: str) -> str:
