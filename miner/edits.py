@@ -87,6 +87,9 @@ def _source_path(config: MineConfig, raw: bytes) -> str:
         path = raw.decode()
     except UnicodeDecodeError:
         raise _Dropped("path_not_utf8", None) from None
+    if any(part in ("", ".", "..") or part.lower() == ".git" for part in path.split("/")):
+        # Whoever writes files by the paths of a data set would write outside of its folder.
+        raise _Dropped("not_a_source_file", "a path that git refuses to check out")
     language = language_of_path(path)
     wanted = ("C", "C++") if language == HEADER else (language,)
     if not any(one in config.languages for one in wanted):
