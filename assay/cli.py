@@ -186,11 +186,84 @@ _history_command(
 _history_command("mine", "Mine edits from git histories.", ("repositories", "mine"))
 _table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
 _table_command("dedup", "Of edits that are nearly the same, keep the earliest.", ("dedup",))
-_table_command(
-    "label", "Give each selected edit a criterion, with its evidence.", ("select", "dedup", "label")
-)
+
+
+Benchmarks = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--benchmark",
+        help="Benchmark to keep edits away from: .parquet, .jsonl, .jsonl.gz, or a folder; may be repeated.",
+        show_default=False,
+    ),
+]
+TrainUntil = Annotated[
+    str | None, typer.Option(help="Train on what was committed before this date, such as 2021-06-30.")
+]
+TestFrom = Annotated[
+    str | None, typer.Option(help="Test on what was committed from this date on (default: --train-until).")
+]
+TestUntil = Annotated[str | None, typer.Option(help="Test on what was committed before this date.")]
+
+
+def _with_benchmarks(flags: Flags, stages: tuple[str, ...], benchmark: list[Path] | None) -> None:
+    from assay.session import Session
+
+    given = {} if benchmark is None else {"benchmarks": [str(path) for path in benchmark]}
+    changed = dataclasses.replace(flags, settings=[*_inline("decontaminate", given), *(flags.settings or [])])
+    with Session(changed, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.stages(stages)
+
+
+def _with_dates(flags: Flags, stages: tuple[str, ...], **dates: str | None) -> None:
+    from assay.session import Session
+
+    given = {name: date for name, date in dates.items() if date is not None}
+    changed = dataclasses.replace(flags, settings=[*_inline("split", given), *(flags.settings or [])])
+    with Session(changed, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.stages(stages)
+
+
+def _inline(table: str, values: dict[str, Any]) -> list[str]:
+    """Settings of one table as a single `--set`: of several dates, none is looked at without the others."""
+    from schemas.config import toml_value
+
+    text = ", ".join(f"{name} = {toml_value(value)}" for name, value in values.items())
+    return [f"{table}={{{text}}}"] if values else []
+
+
+@_command("decontaminate", "Drop edits that hold the text of a benchmark.")
+def decontaminate(flags: Flags, benchmark: Benchmarks = None) -> None:
+    """Compare edits with benchmarks."""
+    _with_benchmarks(flags, ("decontaminate",), benchmark)
+
+
+@_command("label", "Give each selected edit a criterion, with its evidence.")
+def label(flags: Flags, benchmark: Benchmarks = None) -> None:
+    """Select, compare, label."""
+    _with_benchmarks(flags, ("select", "dedup", "decontaminate", "label"), benchmark)
+
+
+@_command("split", "Tell edits apart into train and test, and measure what test has in common with train.")
+def split(
+    flags: Flags, train_until: TrainUntil = None, test_from: TestFrom = None, test_until: TestUntil = None
+) -> None:
+    """Split edits."""
+    dates = {"train_until": train_until, "test_from": test_from, "test_until": test_until}
+    _with_dates(flags, ("split",), **dates)
+
+
 _table_command("cut", "Cut the changed functions of each edit out of its file.", ("cut",))
-_table_command("build", "Build preference pairs from labelled edits.", ("cut", "build"))
+
+
+@_command("build", "Build preference pairs from labelled edits.")
+def build(
+    flags: Flags, train_until: TrainUntil = None, test_from: TestFrom = None, test_until: TestUntil = None
+) -> None:
+    """Split, cut, build."""
+    dates = {"train_until": train_until, "test_from": test_from, "test_until": test_until}
+    _with_dates(flags, ("split", "cut", "build"), **dates)
+
+
 _source_command(
     "problems", "problems", "Problem files in the HumanEval format (JSONL).", "Import programming problems."
 )

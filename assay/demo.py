@@ -17,7 +17,9 @@ STAGES = (
     "mine",
     "select",
     "dedup",
+    "decontaminate",
     "label",
+    "split",
     "cut",
     "build",
     "problems",
@@ -38,7 +40,7 @@ def demo_recipe(own_problems: bool) -> Recipe:
     recipe = Recipe()
     return dataclasses.replace(
         recipe,
-        build=dataclasses.replace(recipe.build, split_by="file", test_share=0.25),
+        split=dataclasses.replace(recipe.split, by="file", test_share=0.25),
         importing=dataclasses.replace(
             recipe.importing, rows_per_part=4, license="Apache-2.0" if own_problems else ""
         ),
@@ -90,7 +92,7 @@ def _why(session: Session) -> str:
     """The most common reasons for which commits and edits were dropped."""
     drops: dict[str, int] = {}
     for result in session.results:
-        if result["stage"] in ("mine", "select", "label", "build"):
+        if result["stage"] in ("mine", "select", "label", "split", "build"):
             for reason, count in result["drops"].items():
                 drops[reason] = drops.get(reason, 0) + count
     worst = sorted(drops.items(), key=lambda item: (-item[1], item[0]))[:4]
@@ -105,6 +107,7 @@ def _where(session: Session, page: Path, seconds: float) -> str:
         "edits",
         "verdicts",
         "labels",
+        "splits",
         "excerpts",
         "pairs",
         "problems",

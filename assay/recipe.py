@@ -16,12 +16,14 @@ from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from miner.config import (
     CutConfig,
+    DecontaminateConfig,
     DedupConfig,
     FetchConfig,
     ImportConfig,
     MineConfig,
     RepositoriesConfig,
     SelectConfig,
+    SplitConfig,
 )
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
@@ -52,7 +54,9 @@ class Recipe:
     mine: MineConfig = MineConfig()
     select: SelectConfig = SelectConfig()
     dedup: DedupConfig = DedupConfig()
+    decontaminate: DecontaminateConfig = DecontaminateConfig()
     label: LabelConfig = LabelConfig()
+    split: SplitConfig = SplitConfig()
     cut: CutConfig = CutConfig()
     build: BuildConfig = BuildConfig()
     importing: ImportConfig = ImportConfig()
@@ -103,7 +107,7 @@ class Recipe:
             name, equals, text = setting.partition("=")
             *tables, key = name.strip().split(".")
             if not equals or not key:
-                raise AssayError(f"--set {setting}: give it as table.key=value, such as build.test_share=0.2")
+                raise AssayError(f"--set {setting}: give it as table.key=value, such as split.test_share=0.2")
             data: dict[str, Any] = {key: _value(text.strip())}
             for table in reversed(tables):
                 data = {table: data}

@@ -150,6 +150,10 @@ class Session:
                 continue
             done.append(result)
             self.results.append(dataclasses.asdict(result))
+            if (tell := STAGES[name].facts) is not None and not result.failed:
+                facts = tell(self.run, self.recipe)
+                self.tell(facts.pop("line"))
+                self.results[-1]["facts"] = facts
             if result.failed:
                 self.failed = True
                 self.tell(f"assay: {name} failed in part; mend that and run the same command again")

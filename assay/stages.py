@@ -41,6 +41,7 @@ class Stage:
         settings: the parts of the recipe that go into its keys.
         plan: cut it into units.
         step: make its datatrove step.
+        facts: what to tell beside the accounting once it is done, with a line for a person under `line`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Stage:
     settings: Callable[[Recipe], list[Any]]
     plan: Callable[[RunDir, Recipe, int | None], list[Unit]]
     step: Callable[[Recipe, Path], UnitStep]
+    facts: Callable[[RunDir, Recipe], dict[str, Any]] | None = None
 
 
 def _given(recipe: Recipe, what: str) -> list[str]:
@@ -65,6 +67,24 @@ def _mine() -> Any:
     import miner.steps
 
     return miner.steps
+
+
+def _decontaminated(run: RunDir, recipe: Recipe) -> dict[str, Any]:
+    from miner.decontaminate import facts_of
+
+    return facts_of(recipe.decontaminate, run)
+
+
+def _leakage(run: RunDir, _: Recipe) -> dict[str, Any]:
+    from miner.leakage import splits_facts
+
+    return splits_facts(run)
+
+
+def _pairs_leakage(run: RunDir, recipe: Recipe) -> dict[str, Any]:
+    from miner.leakage import pairs_facts
+
+    return pairs_facts(recipe.split, recipe.decontaminate, recipe.dedup.threshold, run)
 
 
 def _commits() -> Any:
@@ -144,6 +164,17 @@ STAGES: dict[str, Stage] = {
             step=lambda recipe, root: _mine().DedupEdits(recipe.dedup, root, recipe.seed),
         ),
         Stage(
+            name="decontaminate",
+            considers="edits",
+            outputs=(VERDICTS,),
+            code=_MINER,
+            libraries=("pyarrow", "numpy"),
+            settings=lambda recipe: [recipe.decontaminate],
+            plan=lambda run, recipe, limit: _mine().plan_decontaminate(recipe.decontaminate, run, limit),
+            step=lambda recipe, root: _mine().DecontaminateEdits(recipe.decontaminate, root, recipe.seed),
+            facts=_decontaminated,
+        ),
+        Stage(
             name="label",
             considers="edits",
             outputs=outputs_of("labels"),
@@ -152,6 +183,19 @@ STAGES: dict[str, Stage] = {
             settings=lambda recipe: [recipe.label],
             plan=lambda run, recipe, limit: _commits().plan_label(run, recipe.label, limit),
             step=lambda recipe, root: _commits().LabelEdits(recipe.label, root),
+        ),
+        Stage(
+            name="split",
+            considers="edits",
+            outputs=outputs_of("splits"),
+            code=_MINER,
+            libraries=("pyarrow", "numpy", "rensa"),
+            settings=lambda recipe: [recipe.split, recipe.decontaminate, recipe.dedup],
+            plan=lambda run, _, limit: _mine().plan_split(run, limit),
+            step=lambda recipe, root: _mine().SplitEdits(
+                recipe.split, recipe.decontaminate, recipe.dedup, root, recipe.seed
+            ),
+            facts=_leakage,
         ),
         Stage(
             name="cut",
@@ -172,6 +216,7 @@ STAGES: dict[str, Stage] = {
             settings=lambda recipe: [recipe.label, recipe.build],
             plan=lambda run, recipe, limit: _commits().plan_build(run, recipe.label, limit),
             step=lambda recipe, root: _commits().BuildPairs(recipe.build, recipe.label, root, recipe.seed),
+            facts=_pairs_leakage,
         ),
         Stage(
             name="problems",

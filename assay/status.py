@@ -57,6 +57,12 @@ def stage_status(run: RunDir, stage: Stage) -> dict[str, Any] | None:
     }
 
 
+def _leakage_line(facts: dict[str, Any], what: str) -> str:
+    from miner.leakage import line_of
+
+    return line_of(facts, what)
+
+
 def _there(path: Path, size: int) -> bool:
     """Whether a shard has its size; its digest is what a stage checks before it counts on it."""
     try:
@@ -72,10 +78,18 @@ def collect(run: RunDir) -> dict[str, Any]:
     return {
         "run_dir": str(run.root),
         "stages": stages,
+        "leakage": _leakage(run),
         "model": (model / "run.json").exists(),
         "evaluated": (model / "eval" / "run.json").exists(),
         "report": (run.root / "report" / "index.html").exists(),
     }
+
+
+def _leakage(run: RunDir) -> dict[str, Any]:
+    """What was measured between train and test: of `splits`, and of `pairs` once they are built."""
+    from miner.leakage import read_facts
+
+    return {what: facts for what in ("splits", "pairs") if (facts := read_facts(run, what))}
 
 
 def show(run_dir: Path, as_json: bool) -> None:
@@ -110,6 +124,8 @@ def show(run_dir: Path, as_json: bool) -> None:
     # Written at once, so that a reader that stops early, such as `head -1`, is no error.
     with console.capture() as page:
         console.print(table)
+        for what, measured in facts["leakage"].items():
+            console.print(_leakage_line(measured, what))
         for what in ("model", "evaluated", "report"):
             console.print(f"{what}: {'yes' if facts[what] else 'no'}")
     print(page.get(), end="")

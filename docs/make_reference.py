@@ -35,8 +35,11 @@ SETTINGS = {
     "mine": ("repositories", "mine"),
     "select": ("select",),
     "dedup": ("dedup",),
-    "label": ("select", "dedup", "label"),
-    "build": ("label", "build"),
+    "decontaminate": ("decontaminate",),
+    "label": ("select", "dedup", "decontaminate", "label"),
+    "split": ("split", "decontaminate", "dedup"),
+    "cut": ("cut",),
+    "build": ("split", "label", "cut", "build"),
     "problems": ("importing",),
     "trajectories": ("importing",),
     "decompose": ("decompose",),
@@ -48,7 +51,8 @@ SETTINGS = {
 }
 RUNS = {
     "mine": ("repositories", "mine"),
-    "label": ("select", "dedup", "label"),
+    "label": ("select", "dedup", "decontaminate", "label"),
+    "build": ("split", "cut", "build"),
     "verify": ("tests", "sample", "verify"),
 }
 

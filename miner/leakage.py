@@ -16,6 +16,8 @@ are estimated as in `dedup`, n-grams made by `miner.ngrams`; linking and countin
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,6 +29,7 @@ from miner.config import DecontaminateConfig, SplitConfig, seconds_of
 from miner.leaks import change_grams, near_duplicates, rows_of
 from miner.ngrams import Hashes, Positions
 from schemas import shards
+from schemas.ids import digest_json
 from schemas.records import RepositoryFacts
 from schemas.rundir import RunDir
 
@@ -34,6 +37,10 @@ _COLUMNS = (
     *("id", "repo", "path", "commit", "commit_time", "patch_id", "old_id", "new_id"),
     *("lines_added", "lines_removed"),
 )
+_OF_PAIRS = ("evidence", "split")
+
+FOLDER = "leakage"
+"""Where a run keeps what was measured: `splits.json` and `pairs.json`."""
 
 
 class LeakError(RuntimeError):
@@ -206,3 +213,49 @@ def measure(
     (zero if config.by in ("repo", "file") else more)["test_edits_with_file_version_in_train"] = versions
     counts = {name: sum(one == name for one in side.values()) for name in ("train", "test")}
     return {"by": config.by, "n": overlap.n, **counts, "must_be_zero": zero, "for_information": more}
+
+
+def write_facts(run: RunDir, what: str, facts: Mapping[str, Any]) -> None:
+    """Keep what was measured of `splits` or `pairs` in the run directory."""
+    path = run.root / FOLDER / f"{what}.json"
+    path.parent.mkdir(exist_ok=True)
+    shards.write_text(path, json.dumps(facts, indent=1, sort_keys=True) + "\n")
+
+
+def read_facts(run: RunDir, what: str) -> dict[str, Any]:
+    """What was measured of `splits` or `pairs`; empty when nothing was, or the file is damaged."""
+    try:
+        found = json.loads((run.root / FOLDER / f"{what}.json").read_text())
+        line_of(found, what)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+    return dict(found)
+
+
+def splits_facts(run: RunDir) -> dict[str, Any]:
+    """What the `split` stage measured, with a line for a person under `line`."""
+    facts = read_facts(run, "splits")
+    return {"line": line_of(facts, "leakage of the splits") if facts else "leakage: not measured", **facts}
+
+
+def pairs_facts(
+    config: SplitConfig, overlap: DecontaminateConfig, threshold: float, run: RunDir
+) -> dict[str, Any]:
+    """The same of the pairs as they are written, measured again when they changed.
+
+    Raises:
+        LeakError: what must be zero is not. Near-duplicates, which are estimated, are told only.
+    """
+    tables = ("edits", "repositories", "splits", "pairs")
+    shas = {table: [part.sidecar.sha256 for part in run.parts(table)] for table in tables}
+    settings = [dataclasses.asdict(config), dataclasses.asdict(overlap), threshold]
+    key = digest_json([settings, shas])
+    facts = read_facts(run, "pairs")
+    if facts.get("key") != key:
+        group = {row["id"]: row["group"] for row in run.rows("splits", columns=("id", "group"))}
+        split = {row["evidence"]["edit_id"]: row["split"] for row in run.rows("pairs", columns=_OF_PAIRS)}
+        facts = {"key": key, **measure(config, overlap, threshold, run, split, group)}
+        write_facts(run, "pairs", facts)
+    if wrong := broken(facts, estimated=False):
+        raise LeakError(f"build: of the test pairs, train knows {wrong}")
+    return {"line": line_of(facts, "leakage of the pairs' edits"), **facts}

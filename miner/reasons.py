@@ -58,6 +58,16 @@ DEDUP = {
     "near_duplicate": "an earlier edit made almost the same change to almost the same file",
 }
 
+DECONTAMINATE = {
+    "contaminated": "the message or a version holds the text of a benchmark",
+}
+
+SPLIT = {
+    "between_splits": "it was committed when neither train nor test is taken from",
+    "other_split_time": "its repository or file is in one split, its time in the other",
+    "leaks": "it was meant for test, but train has its patch, its file, its text or nearly the same change",
+}
+
 CUT = {
     "not_parsed": "a version cannot be parsed: it is too large, no text, or made to be slow",
 }
@@ -76,6 +86,8 @@ REASONS: dict[str, dict[str, str]] = {
     "mine": MINE,
     "select": SELECT,
     "dedup": DEDUP,
+    "decontaminate": DECONTAMINATE,
+    "split": SPLIT,
     "cut": CUT,
     "problems": IMPORT,
     "trajectories": IMPORT,

@@ -20,14 +20,13 @@ measures again, in another way, that nothing of it is left. Memory: about one ki
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from miner.config import DecontaminateConfig, SplitConfig, seconds_of
-from miner.leakage import LeakError, broken, measure
+from miner.leakage import LeakError, broken, measure, write_facts
 from miner.leaks import Leak, leaks
 from miner.nearduplicates import Clusters
 from schemas import shards
@@ -37,9 +36,6 @@ from schemas.records import Edit, RepositoryFacts, SplitAssignment
 from schemas.rundir import RunDir
 from schemas.stage import WHOLE, Drop, Keep, Outcome, Unit
 from schemas.verdicts import kept_of
-
-FACTS = "leakage/splits.json"
-"""Where a run keeps what was measured between its splits."""
 
 
 class Seen(NamedTuple):
@@ -244,7 +240,7 @@ def split_unit(
         assigned.dropped[own] = ("leaks", leak.told())
     facts = measure(config, overlap, threshold, run, assigned.split, group)
     facts["taken_out_of_test"] = dict(sorted(Counter(leak.kind for leak in gone.values()).items()))
-    write_facts(run, FACTS, facts)
+    write_facts(run, "splits", facts)
     if wrong := broken(facts):
         raise LeakError(f"split: of test, train knows {wrong}")
     for edit in considered:
@@ -253,13 +249,6 @@ def split_unit(
         else:
             record = SplitAssignment(id=edit.id, split=assigned.split[edit.id], group=group[edit.id])
             yield Keep((record,))
-
-
-def write_facts(run: RunDir, name: str, facts: Mapping[str, Any]) -> None:
-    """Write what was measured into the run directory."""
-    path = run.root / name
-    path.parent.mkdir(exist_ok=True)
-    shards.write_text(path, json.dumps(facts, indent=1, sort_keys=True) + "\n")
 
 
 __all__ = ["Assigned", "Borders", "Leak", "Seen", "assign", "borders", "groups", "plan_split", "split_unit"]

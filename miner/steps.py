@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from miner.config import CutConfig, DedupConfig, ImportConfig, MineConfig, RepositoriesConfig, SelectConfig
+from miner.config import (
+    CutConfig,
+    DecontaminateConfig,
+    DedupConfig,
+    ImportConfig,
+    MineConfig,
+    RepositoriesConfig,
+    SelectConfig,
+    SplitConfig,
+)
 from miner.cutting import cut_unit, plan_cut
+from miner.decontaminate import decontaminate_unit, plan_decontaminate
 from miner.dedup import dedup_unit, plan_dedup
 from miner.edits import mine_unit, plan_mine
 from miner.facts import STORE, plan_repositories, repositories_unit
 from miner.filters import plan_select, select_unit
 from miner.importers.problems import import_problems, plan_problems
 from miner.importers.trajectories import import_trajectories, plan_trajectories
+from miner.splits import plan_split, split_unit
 from schemas.rundir import outputs_of
 from schemas.stage import VERDICTS, Outcome, Output, Unit
 from schemas.steps import UnitStep
@@ -29,18 +40,22 @@ __all__ = [
     "STORE",
     "TRAJECTORIES_OUTPUTS",
     "CutEdits",
+    "DecontaminateEdits",
     "DedupEdits",
     "DescribeRepositories",
     "ImportProblems",
     "ImportTrajectories",
     "MineEdits",
     "SelectEdits",
+    "SplitEdits",
     "plan_cut",
+    "plan_decontaminate",
     "plan_dedup",
     "plan_mine",
     "plan_problems",
     "plan_repositories",
     "plan_select",
+    "plan_split",
     "plan_trajectories",
 ]
 
@@ -99,6 +114,42 @@ class DedupEdits(UnitStep):
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome for each edit that `select` kept."""
         return dedup_unit(self.config, self.run_dir, unit)
+
+
+class DecontaminateEdits(UnitStep):
+    """Edits that hold the text of a benchmark go."""
+
+    name = "decontaminate"
+
+    def __init__(self, config: DecontaminateConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.run_dir = config, run_dir
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome for each edit of the part that `dedup` kept."""
+        return decontaminate_unit(self.config, self.run_dir, unit)
+
+
+class SplitEdits(UnitStep):
+    """Edits are told apart into train and test."""
+
+    name = "split"
+
+    def __init__(
+        self,
+        config: SplitConfig,
+        overlap: DecontaminateConfig,
+        dedup: DedupConfig,
+        run_dir: Path,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.config, self.overlap, self.threshold = config, overlap, dedup.threshold
+        self.run_dir, self.seed = run_dir, seed
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome for each edit that `decontaminate` kept."""
+        return split_unit(self.config, self.overlap, self.threshold, self.run_dir, unit, self.seed)
 
 
 class CutEdits(UnitStep):

@@ -84,6 +84,12 @@ def from_mapping(cls: type[T], data: Any, where: str) -> T:
         raise AssayError(f"{where}: {error}") from None
 
 
+def toml_value(value: Any) -> str:
+    """A text, number, boolean or list of them in TOML."""
+    # A JSON string, number, boolean or array is the same in TOML once DEL is escaped too.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def to_toml(config: Any) -> str:
     """A config as TOML, every setting written out; `None` is left out, since TOML has no null.
 
@@ -96,8 +102,7 @@ def to_toml(config: Any) -> str:
         if dataclasses.is_dataclass(value):
             tables.append(f"\n[{field.name}]\n{to_toml(value)}")
         elif value is not None:
-            # A JSON string, number, boolean or array is the same in TOML once DEL is escaped too.
-            line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            line = f"{field.name} = {toml_value(value)}"
             try:
                 line.encode()
             except UnicodeEncodeError:

@@ -47,7 +47,7 @@ WHOLE = "all"
 """Name of the only unit of a stage that has to see all rows at once."""
 
 ORDER = (
-    *("repositories", "mine", "select", "dedup", "label", "cut", "build"),
+    *("repositories", "mine", "select", "dedup", "decontaminate", "label", "split", "cut", "build"),
     *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
 )
 """Stages in the order in which data passes them."""

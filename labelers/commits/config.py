@@ -26,8 +26,6 @@ class BuildConfig:
     Attributes:
         min_confidence: least estimated probability of the criterion.
         min_single_intent: least estimated probability that the edit has one purpose.
-        split_by: what must not stand in two splits: a repository, a file of one, or a commit.
-        test_share: expected share of these groups in the test split.
         system_none, system_all: probability of no system prompt and of all criteria in shuffled order;
             the rest names the pair's own criterion (shares of the Themis paper, section 4.2).
         level: `file` makes pairs of whole files, of any length; `function` of excerpts; `auto` of whole files
@@ -38,8 +36,6 @@ class BuildConfig:
 
     min_confidence: float = 0.5
     min_single_intent: float = 0.5
-    split_by: Literal["repo", "file", "commit"] = "repo"
-    test_share: float = 0.1
     system_none: float = 0.15
     system_all: float = 0.20
     level: Literal["auto", "file", "function"] = "auto"
@@ -48,7 +44,7 @@ class BuildConfig:
 
     def __post_init__(self) -> None:
         """Refuse shares that are no shares."""
-        for name in ("min_confidence", "min_single_intent", "test_share", "system_none", "system_all"):
+        for name in ("min_confidence", "min_single_intent", "system_none", "system_all"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1")
         if self.max_tokens < 1:

@@ -13,7 +13,7 @@ from labelers.commits.instructions import instruction
 from labelers.commits.pieces import View, gap_mark, views
 from labelers.commits.system_prompts import system_prompt
 from schemas.declare import as_row
-from schemas.ids import content_id, split_of
+from schemas.ids import content_id
 from schemas.records import CriterionScore, Label, PairEvidence, PreferencePair
 from schemas.stage import Drop, Keep, Outcome
 
@@ -52,12 +52,17 @@ def pair(
     config: BuildConfig,
     seed: int,
     excerpts: Sequence[Mapping[str, Any]] = (),
+    *,
+    split: str | None,
 ) -> Outcome:
     """Preference pairs from an edit, its label and its excerpts in order of pieces (rows of `edits`, `labels`
     and `excerpts`), or why there is none.
 
-    An edit gives one pair, or one for each of several pieces whose own label agrees with the edit's.
+    An edit gives one pair, or one for each of several pieces whose own label agrees with the edit's. `split`
+    is the edit's row of `splits`; None when it has none, and then no pair either.
     """
+    if split is None:
+        return Drop(edit["id"], "no_split")
     pieces = 1 if config.level == "file" else len(excerpts)
     if refused := _refusal(given, config, pieces):
         return Drop(edit["id"], *refused)
@@ -73,7 +78,7 @@ def pair(
     ]
     if not agree:
         return Drop(edit["id"], "several_pieces", f"{pieces} pieces, none is {own.code} by itself")
-    return Keep(tuple(_pair(view, label, criteria, own, config, seed) for view, label in agree))
+    return Keep(tuple(_pair(view, label, criteria, own, config, seed, split) for view, label in agree))
 
 
 def _own_label(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Mapping[str, Any]:
@@ -89,16 +94,12 @@ def _pair(
     own: Criterion,
     config: BuildConfig,
     seed: int,
+    split: str,
 ) -> PreferencePair:
     edit = view.edit
     piece = () if view.piece is None else (str(view.piece),)
     idx = content_id("pair", edit["id"], *piece, own.code)
     kind, system = system_prompt(config, criteria, own, seed, idx)
-    group = {
-        "repo": edit["repo"],
-        "file": f"{edit['repo']}\n{edit['path']}",
-        "commit": f"{edit['repo']}\n{edit['commit']}",
-    }[config.split_by]
     gap = "" if view.level == "file" else gap_mark(edit["language"])
     evidence = PairEvidence(
         edit_id=edit["id"],
@@ -128,5 +129,5 @@ def _pair(
         path=edit["path"],
         license=edit["file_license"] or edit["license"],
         evidence=evidence,
-        split=split_of(seed, group, config.test_share),
+        split=split,
     )

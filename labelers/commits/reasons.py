@@ -3,6 +3,7 @@
 REASONS: dict[str, dict[str, str]] = {
     "label": {},
     "build": {
+        "no_split": "the edit is in neither split: `split` dropped it, or looked at fewer edits",
         "no_criterion": "no criterion reached the score that a label needs",
         "low_confidence": "the labeler was less sure of the criterion than the recipe asks",
         "too_long": "neither the whole files nor an excerpt are short enough",

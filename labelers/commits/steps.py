@@ -8,16 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from labelers.commits import criteria, pairs
 from labelers.commits.config import BuildConfig, LabelConfig
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.ids import digest_json
-from schemas.records import Edit, Excerpt, Label
+from schemas.records import Edit, Excerpt, Label, SplitAssignment
 from schemas.rundir import RunDir
-from schemas.stage import VERDICTS, WHOLE, Keep, Outcome, Unit
+from schemas.stage import WHOLE, Keep, Outcome, Output, Unit
 from schemas.steps import UnitStep
 from schemas.verdicts import kept_of
+
+_DECIDED = "verdicts/decontaminate"
 
 
 def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
@@ -28,31 +32,48 @@ def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
 
 
 def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
-    """One unit a part of `edits`; it considers the edits that `dedup` kept.
+    """One unit a part of `edits`; it considers the edits that `decontaminate` kept.
 
     Raises:
-        RunDirError: `mine` or `dedup` has not finished.
+        RunDirError: `mine` or `decontaminate` has not finished.
     """
-    parts = run.units_per_part("edits")
-    verdicts = run.part_path("dedup", VERDICTS, WHOLE)
-    try:
-        decided = shards.read_sidecar(verdicts)
-    except ShardError:
-        raise RunDirError(f"{run.root}: no verdicts of dedup yet; run select and dedup first") from None
     units, left = [], limit
-    for part in parts:
-        kept = len(kept_of(verdicts, "edits", run.root / part.payload["edits"]))
-        rows = kept if left is None else min(left, kept)
+    for part in run.units_per_part("edits", (_DECIDED,)):
+        counted = shards.read_sidecar(run.root / part.payload[_DECIDED]).accounting
+        if counted is None:
+            raise ShardError(f"{run.root}: {_DECIDED} lacks its accounting; run decontaminate --clean")
+        rows = counted.kept if left is None else min(left, counted.kept)
         left = None if left is None else left - rows
-        payload = {**part.payload, "verdicts": str(verdicts.relative_to(run.root)), "limit": rows}
-        inputs = {**part.inputs, "verdicts": decided.sha256}
-        units.append(dataclasses.replace(part, rows=rows, payload=payload, inputs=inputs))
+        units.append(dataclasses.replace(part, rows=rows, payload={**part.payload, "limit": rows}))
     return _with_criteria(units, config.criteria_file)
 
 
 def plan_build(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
-    """One unit a part of `labels`, with the edits that it labels and their excerpts."""
-    return _with_criteria(run.units_per_part("labels", ("edits", "excerpts"), limit), config.criteria_file)
+    """One unit a part of `labels`, with the edits that it labels, their excerpts and the run's splits.
+
+    Raises:
+        RunDirError: `label`, `cut` or `split` has not finished.
+    """
+    units = run.units_per_part("labels", ("edits", "excerpts"), limit)
+    splits = run.part_path("split", Output("splits"), WHOLE)
+    try:
+        digest = shards.read_sidecar(splits).sha256
+    except ShardError:
+        raise RunDirError(f"{run.root}: no splits yet; run split first") from None
+    told = {"splits": str(splits.relative_to(run.root))}
+    units = [
+        dataclasses.replace(unit, payload={**unit.payload, **told}, inputs={**unit.inputs, "splits": digest})
+        for unit in units
+    ]
+    return _with_criteria(units, config.criteria_file)
+
+
+def _splits_of(splits: Path, labels: Path) -> dict[str, str]:
+    """The splits of the edits that a shard of labels is about."""
+    table = shards.read_shard(splits, SplitAssignment, ["id", "split"])
+    wanted = shards.read_shard(labels, Label, ["id"])["id"]
+    own = table.filter(pc.is_in(table["id"], value_set=wanted.combine_chunks()))
+    return dict(zip(own["id"].to_pylist(), own["split"].to_pylist(), strict=True))
 
 
 class LabelEdits(UnitStep):
@@ -65,9 +86,9 @@ class LabelEdits(UnitStep):
         self.config, self.run_dir = config, run_dir
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
-        """Yield a `Label` for each edit that `dedup` kept."""
+        """Yield a `Label` for each edit that `decontaminate` kept."""
         shard = self.run_dir / unit.payload["edits"]
-        kept = kept_of(self.run_dir / unit.payload["verdicts"], "edits", shard)
+        kept = kept_of(self.run_dir / unit.payload[_DECIDED], "edits", shard)
         found = criteria.load(self.config.criteria_file)
         edits = shards.iter_rows(shard, Edit)
         selected = (edit for edit in edits if edit["id"] in kept)
@@ -86,7 +107,9 @@ class BuildPairs(UnitStep):
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield a pair, or why there is none, for each label."""
-        labels = shards.iter_rows(self.run_dir / unit.payload["labels"], Label)
+        shard = self.run_dir / unit.payload["labels"]
+        labels = shards.iter_rows(shard, Label)
+        splits = _splits_of(self.run_dir / unit.payload["splits"], shard)
         given = {row["id"]: row for row in itertools.islice(labels, unit.payload["limit"])}
         found = criteria.load(self.labels.criteria_file)
         # Sorted by edit and piece, as shards of excerpts are.
@@ -95,4 +118,5 @@ class BuildPairs(UnitStep):
             cut.setdefault(excerpt["edit_id"], []).append(excerpt)
         for edit in shards.iter_rows(self.run_dir / unit.payload["edits"], Edit):
             if (row := given.get(edit["id"])) is not None:
-                yield pairs.pair(edit, row, found, self.config, self.seed, cut.get(edit["id"], ()))
+                excerpts, split = cut.get(edit["id"], ()), splits.get(edit["id"])
+                yield pairs.pair(edit, row, found, self.config, self.seed, excerpts, split=split)

@@ -54,6 +54,16 @@ def test_missing_problem_file(tmp_path: Path) -> None:
     refused(assay("problems", "nowhere.jsonl", cwd=tmp_path), "nowhere.jsonl")
 
 
+def test_missing_benchmark(tmp_path: Path, repo: Path) -> None:
+    assert assay("mine", repo, cwd=tmp_path).code == 0
+    refused(assay("decontaminate", "--benchmark", "nowhere.jsonl", cwd=tmp_path), "nowhere.jsonl")
+
+
+def test_date_that_is_none(tmp_path: Path, repo: Path) -> None:
+    assert assay("mine", repo, cwd=tmp_path).code == 0
+    refused(assay("split", "--train-until", "soon", cwd=tmp_path), "train_until", "'soon'")
+
+
 def test_problem_file_without_a_well_formed_line(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{\nnot json\n")
     refused(assay("problems", "bad.jsonl", cwd=tmp_path), "bad.jsonl")
@@ -108,9 +118,9 @@ def test_stage_before_what_it_reads(tmp_path: Path, repo: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("build.tset_share=0.2", "did you mean 'test_share'"),
-        ("build.test_share=much", "must be a number"),
-        ("build.test_share=3", "between 0 and 1"),
+        ("split.tset_share=0.2", "did you mean 'test_share'"),
+        ("split.test_share=much", "must be a number"),
+        ("split.test_share=3", "give 0 to 1"),
         ("nonsense", "table.key=value"),
         ('mine.languages=["Cobol"]', "Cobol"),
     ],

@@ -29,8 +29,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, repo: Path, contents: 
     run_dir = tmp_path_factory.mktemp("undisturbed") / "run"
     mine_label_build(run_dir, repo)
     found = contents(run_dir)
-    # 20 units: edits, labels, pairs of two splits, and verdicts of mine, select, label and build;
-    # and the one unit of dedup.
+    # 20 units: edits, labels, excerpts, pairs of two splits, and verdicts of all but dedup and split, which
+    # have one unit each.
     assert len(found) == 20 * 8 + 1
     return found
 
@@ -116,12 +116,25 @@ def test_rerun_does_nothing_and_a_changed_setting_only_what_depends_on_it(tmp_pa
         return [(one["stage"], one["units"], one["skipped"]) for one in json.loads(ran.out)["stages"]]
 
     assert skipped("mine") == [("mine", 20, 20)]
-    assert skipped("label") == [("select", 20, 20), ("dedup", 1, 1), ("label", 20, 20)]
-    assert skipped("build") == [("build", 20, 20)]
-    assert skipped("build", "--set", "build.test_share=0.5") == [("build", 20, 0)]
-    assert skipped("label") == [("select", 20, 20), ("dedup", 1, 1), ("label", 20, 20)]
-    assert skipped("build") == [("build", 20, 20)], "the changed setting was saved with the run"
-    assert skipped("build", "--clean") == [("build", 20, 0)]
+    assert skipped("label") == [
+        ("select", 20, 20),
+        ("dedup", 1, 1),
+        ("decontaminate", 20, 20),
+        ("label", 20, 20),
+    ]
+    assert skipped("build") == [("split", 1, 1), ("cut", 20, 20), ("build", 20, 20)]
+    changed = skipped("build", "--set", "split.test_share=1")
+    assert changed == [("split", 1, 0), ("cut", 20, 20), ("build", 20, 0)]
+    assert skipped("label") == [
+        ("select", 20, 20),
+        ("dedup", 1, 1),
+        ("decontaminate", 20, 20),
+        ("label", 20, 20),
+    ]
+    assert skipped("build") == [("split", 1, 1), ("cut", 20, 20), ("build", 20, 20)], (
+        "the changed setting was saved with the run"
+    )
+    assert skipped("build", "--clean") == [("split", 1, 0), ("cut", 20, 0), ("build", 20, 0)]
 
 
 def test_new_commits_make_only_the_last_unit_again(tmp_path: Path, contents: Contents) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -326,7 +325,7 @@ def labelled(row: dict[str, Any], **change: Any) -> dict[str, Any]:
 
 def test_pair_prefers_the_new_version_and_carries_its_evidence() -> None:
     row = edit(OLD, NEW, "Fix crash in parse")
-    outcome = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0)
+    outcome = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0, split="train")
     assert isinstance(outcome, Keep)
     (made,) = outcome.records
     validate(PreferencePair, made)
@@ -347,49 +346,38 @@ def test_pair_prefers_the_new_version_and_carries_its_evidence() -> None:
 )
 def test_unfit_label_drops_the_edit_with_its_reason(change: dict[str, Any], reason: str) -> None:
     row = edit(OLD, NEW, "Fix crash in parse")
-    outcome = pairs.pair(row, labelled(row, **change), BUILT_IN, BuildConfig(), 0)
+    outcome = pairs.pair(row, labelled(row, **change), BUILT_IN, BuildConfig(), 0, split="train")
     assert isinstance(outcome, Drop)
     assert outcome.reason == reason
 
 
 def test_reverted_edit_that_select_let_through_becomes_a_pair() -> None:
     row = edit(OLD, NEW, "Fix crash in parse", reverted_by="d" * 40)
-    assert isinstance(pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0), Keep)
+    assert isinstance(pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0, split="train"), Keep)
 
 
-@pytest.mark.parametrize("split_by", ["repo", "file", "commit"])
-def test_no_group_stands_in_two_splits(split_by: Any) -> None:
-    config = BuildConfig(split_by=split_by, test_share=0.5)
-    draw = random.Random(0)
-    seen: dict[str, set[str]] = {}
-    for n in range(200):
-        row = edit(
-            OLD,
-            NEW + f"# {n}\n",
-            "Fix crash in parse",
-            repo=f"r{draw.randrange(8)}",
-            path=f"p{draw.randrange(8)}",
-            commit=f"{draw.randrange(8)}",
-        )
-        outcome = pairs.pair(row, labelled(row), BUILT_IN, config, 0)
-        assert isinstance(outcome, Keep)
-        group = {
-            "repo": row["repo"],
-            "file": row["repo"] + row["path"],
-            "commit": row["repo"] + row["commit"],
-        }
-        seen.setdefault(group[split_by], set()).add(outcome.records[0].split)
-    assert all(len(splits) == 1 for splits in seen.values())
-    assert set.union(*seen.values()) == {"train", "test"}
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_pair_has_the_split_of_its_edit(split: str) -> None:
+    row = edit(OLD, NEW, "Fix crash in parse")
+    outcome = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0, split=split)
+    assert isinstance(outcome, Keep)
+    assert [made.split for made in outcome.records] == [split]
+
+
+def test_edit_without_a_split_gives_no_pair() -> None:
+    row = edit(OLD, NEW, "Fix crash in parse")
+    outcome = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 0, split=None)
+    assert isinstance(outcome, Drop)
+    assert outcome.reason == "no_split"
 
 
 def test_same_pair_whatever_stands_around_it() -> None:
     row = edit(OLD, NEW, "Fix crash in parse")
-    first = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 7)
+    first = pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 7, split="train")
     for n in range(5):
         other = edit(OLD, NEW + f"# {n}\n", "Fix crash in parse")
-        pairs.pair(other, labelled(other), BUILT_IN, BuildConfig(), 7)
-    assert pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 7) == first
+        pairs.pair(other, labelled(other), BUILT_IN, BuildConfig(), 7, split="train")
+    assert pairs.pair(row, labelled(row), BUILT_IN, BuildConfig(), 7, split="train") == first
 
 
 def test_shares_that_are_no_shares_are_refused() -> None:
