@@ -266,9 +266,10 @@ _ENTRIES = re.compile(rb"(?:\n?:[^\0]*\0[^\0]*\0)+")
 
 
 def _records(blocks: Iterator[bytes], pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
-    """Matches of a pattern, one after the other, in what comes in blocks.
+    """Matches of a pattern, each where the one before ends, in what comes in blocks.
 
-    A match that reaches the end of what has come is tried again with more.
+    A match that reaches the end of what has come is tried again with more. It is never searched for further
+    on: from every place of a long list of parents that would take quadratic time.
     """
     buffer = b""
     for block in blocks:
@@ -276,13 +277,14 @@ def _records(blocks: Iterator[bytes], pattern: re.Pattern[bytes]) -> Iterator[re
         if b"\0" not in block:
             continue
         at = 0
-        for match in pattern.finditer(buffer):
-            if match.end() == len(buffer):
-                break
+        while (match := pattern.match(buffer, at)) is not None and match.end() < len(buffer):
             at = match.end()
             yield match
         buffer = buffer[at:]
-    yield from pattern.finditer(buffer)
+    at = 0
+    while at < len(buffer) and (match := pattern.match(buffer, at)) is not None:
+        at = match.end()
+        yield match
 
 
 def _until_nul(blocks: Iterator[bytes]) -> Iterator[bytes]:
