@@ -377,7 +377,7 @@ def commits_at(objects: Path, object_format: str, oids: Sequence[str]) -> list[s
 _BRANCHES = ("refs/heads/", "refs/remotes/origin/")
 _MAX_ALTERNATES = 16 << 20
 _MAX_FAILURES = 50
-_QUOTED = rb'"(?:[^"\\]|\\(?:[abfnrtv"\\]|[0-7]{3}))*"'
+_QUOTED = rb'"(?:[^"\\]|\\(?:[abfnrtv"\\]|[0-3][0-7]{2}))*"'
 
 
 def _by_short_name(branches: Mapping[str, str]) -> dict[str, str]:
