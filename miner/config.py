@@ -170,17 +170,21 @@ class SelectConfig:
 
 @dataclasses.dataclass(frozen=True)
 class DedupConfig:
-    """Which edits count as near-duplicates.
+    """Which edits count as duplicates.
 
     Attributes:
-        threshold: estimated Jaccard similarity of the changes, and of the files on both sides, from which
-            two edits are near-duplicates; the earlier one stays.
+        threshold: Jaccard similarity of the changes, and of the files on both sides, from which two edits are
+            near-duplicates; below 0.6 some pairs are missed.
+        min_patch_chars: a patch of fewer changed characters, white space left out, is the same as another
+            only if both were written in the same second or one message names the other's commit.
     """
 
     threshold: float = 0.75
+    min_patch_chars: int = 64
 
     def __post_init__(self) -> None:
         """Refuse a threshold that is no similarity."""
+        _at_least("dedup", self, {"min_patch_chars": 0})
         if not 0 < self.threshold <= 1:
             raise AssayError(f"dedup.threshold: {self.threshold} must be above 0 and at most 1")
 

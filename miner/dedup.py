@@ -1,19 +1,22 @@
-"""The `dedup` stage: of edits that are nearly the same, in all repositories of a run, the earliest stays.
+"""The `dedup` stage: of edits that are the same or nearly so, in all repositories of a run, one stays.
 
 In: all parts of `edits`, and what `select` decided about each. Out: one verdict for each edit that
 `select` kept. It is one unit of work, since any two edits of a run may be alike; it reads the shards
-one at a time, and those with possible duplicates a second time. See `miner.nearduplicates`.
+one at a time, and a second time where edits may be nearly the same. What it finds does not depend on how
+edits are spread over shards. See `miner.duplicates` for what counts as the same, and for the memory.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from miner.config import DedupConfig
-from miner.nearduplicates import Looked, Signatures, alike_changes, duplicates, side_signatures
+from miner.duplicates import COLUMNS, SIDES, Duplicates, Looked, Sides
+from miner.ngrams import grouped
 from schemas import shards
 from schemas.errors import ShardError
 from schemas.records import Edit, Verdict
@@ -21,8 +24,8 @@ from schemas.rundir import RunDir
 from schemas.stage import WHOLE, Drop, Keep, Outcome, Unit
 from schemas.verdicts import kept_of
 
-_COLUMNS = ("id", "commit_time", "old_contents", "new_contents", "hunks")
-_BATCH = 500
+_BATCH = 4 << 20
+"""Characters of files that are looked at together."""
 
 
 def plan_dedup(run: RunDir, limit: int | None = None) -> list[Unit]:
@@ -45,36 +48,50 @@ def plan_dedup(run: RunDir, limit: int | None = None) -> list[Unit]:
     return [Unit(WHOLE, rows, {"parts": found, "limit": rows}, inputs)]
 
 
-def _selected(run_dir: Path, unit: Unit) -> Iterator[dict[str, Any]]:
-    """The edits that `select` kept, shard by shard, with the columns that are looked at."""
+def _selected(run_dir: Path, unit: Unit, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The edits that `select` kept, shard by shard, up to the unit's limit."""
+    left = unit.payload["limit"]
     for edits, verdicts in unit.payload["parts"]:
+        if left == 0:
+            return
         kept = kept_of(run_dir / verdicts, "edits", run_dir / edits)
-        for row in shards.iter_rows(run_dir / edits, Edit, _COLUMNS):
+        for row in shards.iter_rows(run_dir / edits, Edit, columns):
             if row["id"] in kept:
                 yield row
+                left -= 1
+                if left == 0:
+                    return
 
 
-def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while batch := list(itertools.islice(rows, _BATCH)):
-        yield batch
+def _size(row: dict[str, Any]) -> int:
+    return len(row["old_contents"]) + len(row["new_contents"])
+
+
+def find_duplicates(config: DedupConfig, run_dir: Path, unit: Unit) -> tuple[Looked, Duplicates]:
+    """What was looked at, and which of it are duplicates."""
+    looked = Looked(unit.rows)
+    for batch in grouped(_selected(run_dir, unit, COLUMNS), _size, _BATCH):
+        looked.add(batch)
+    found = Duplicates(looked, config.min_patch_chars)
+    wanted = found.wanted()
+    if len(wanted):
+        mask = np.zeros(looked.rows, bool)
+        mask[wanted] = True
+        rows = _selected(run_dir, unit, ("id", *SIDES))
+        again = (row for row, is_wanted in zip(rows, mask, strict=True) if is_wanted)
+        with Sides(run_dir, wanted) as sides:
+            for batch in grouped(again, _size, _BATCH):
+                sides.add(batch)
+            found.join_alike(sides, wanted, config.threshold)
+    found.settle()
+    return looked, found
 
 
 def dedup_unit(config: DedupConfig, run_dir: Path, unit: Unit) -> Iterator[Outcome]:
-    """One outcome for each edit that `select` kept, by commit time."""
-    looked = Looked()
-    for batch in _batches(itertools.islice(_selected(run_dir, unit), unit.payload["limit"])):
-        looked.add(batch)
-    looked.settle()
-    pairs = alike_changes(looked, config.threshold)
-    wanted = {looked.ids[position] for pair in pairs for position in pair}
-    sides: dict[str, tuple[Signatures, Signatures]] = {}
-    again = (row for row in _selected(run_dir, unit) if row["id"] in wanted) if wanted else iter(())
-    for batch in _batches(again):
-        sides.update(zip((row["id"] for row in batch), side_signatures(batch), strict=True))
-    gone = duplicates(looked, pairs, sides, config.threshold)
-    for own in looked.ids:
-        if (why := gone.get(own)) is None:
+    """One outcome for each edit that `select` kept."""
+    looked, found = find_duplicates(config, run_dir, unit)
+    for position, own in enumerate(looked.names()):
+        if (why := found.why(position)) is None:
             yield Keep((Verdict(id=own, stage="dedup", keep=True, reason=None, detail=None, marks=[]),))
         else:
-            reason = "exact_duplicate" if why.exact else "near_duplicate"
-            yield Drop(own, reason, f"{why.stays} stays")
+            yield Drop(own, why.reason, f"{why.stays} stays")

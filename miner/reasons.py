@@ -54,8 +54,9 @@ SELECT = {
 }
 
 DEDUP = {
-    "exact_duplicate": "an earlier edit has the same two versions",
-    "near_duplicate": "an earlier edit made almost the same change to almost the same file",
+    "exact_duplicate": "another edit has the same two versions",
+    "same_patch": "it is a copy of another commit, such as a cherry-pick: the same patch to the same path",
+    "near_duplicate": "another edit made almost the same change to almost the same file",
 }
 
 DECONTAMINATE = {

@@ -119,7 +119,7 @@ def test_cherry_pick_in_another_repository_goes_and_the_original_stays(run: RunD
     selected(run, "a", [picked, same])
     assert dedup(run) == {
         original.id: (True, None),
-        picked.id: (False, "near_duplicate"),
+        picked.id: (False, "same_patch"),
         same.id: (False, "exact_duplicate"),
     }
 
