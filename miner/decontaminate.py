@@ -103,6 +103,11 @@ class Index:
     files: tuple[str, ...]
     facts: dict[str, Any]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory of what grows with the number of n-grams."""
+        return self.lookup.nbytes + self.rows.nbytes
+
 
 class _Growing:
     """Sorted distinct hashes, each with the first row that has it; memory for a bounded number of others."""
@@ -130,8 +135,9 @@ class _Growing:
         self._pending, self._count = [], 0
 
 
-def build_index(config: DecontaminateConfig, files: Sequence[Path], own: Files) -> Index:
-    """Read benchmarks into an index; `own` are the run's files, which tell what is common.
+def build_index(config: DecontaminateConfig, files: Sequence[Path], own: Files | None) -> Index:
+    """Read benchmarks into an index; `own` are the run's files, which tell what is common. With None nothing
+    is left out as common, a licence notice neither.
 
     Raises:
         EnvironmentFault: a file cannot be read.
@@ -154,7 +160,7 @@ def build_index(config: DecontaminateConfig, files: Sequence[Path], own: Files) 
                 counts["rows_too_short"] += 1
         told.append({"file": shown(path.name), **counts})
     growing.settle()
-    rare = ~common(config, growing.hashes, own)
+    rare = np.ones(len(growing.hashes), bool) if own is None else ~common(config, growing.hashes, own)
     rows = growing.rows[rare]
     sizes = np.bincount(rows, minlength=len(places)).astype(np.int32)
     facts = {
