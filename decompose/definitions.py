@@ -17,11 +17,14 @@ from collections import Counter
 from tree_sitter import Node, Query, QueryCursor, QueryError, Tree
 
 from decompose.definition_types import CLASS_LIKE, SYNTAX, Syntax
-from decompose.grammars import encode_source, grammar, parse
+from decompose.grammars import SourceError, encode_source, grammar, parse
 from schemas.errors import AssayError
 
 MAX_NAME = 120
 """Characters of one part of a qualified name; hostile text may call a page of operators a name."""
+
+MAX_BROKEN = 20_000
+"""Parts of one syntax error that are looked at; a broken file of real source has some thousands."""
 
 _NAME_FIELDS = ("name", "declarator", "left", "key", "property", "type")
 _MOST_STEPS = 12
@@ -116,9 +119,13 @@ def definitions(code: str, language: str) -> list[Item]:
 
 
 def items(tree: Tree, data: bytes, language: str) -> list[Item]:
-    """`definitions` of a text that has been parsed: its tree and its bytes."""
+    """`definitions` of a text that has been parsed: its tree and its bytes.
+
+    Raises:
+        SourceError: the text was made to be slow.
+    """
     syntax = syntax_of(language)
-    captures = QueryCursor(_query(language)).captures(tree.root_node)
+    captures = _captures(_query(language), tree)
     above = _whole_lines(captures.get("attached", []), data)
     nodes = [(node, True) for node in captures.get("definition", [])]
     nodes += [(node, False) for node in captures.get("wrapper", [])]
@@ -152,10 +159,34 @@ def _import_query(language: str) -> Query | None:
 
 
 def imports(tree: Tree, language: str) -> list[Node]:
-    """The nodes of a tree that bring in names from elsewhere, in order of position."""
+    """The nodes of a tree that bring in names from elsewhere, in order of position.
+
+    Raises:
+        SourceError: the text was made to be slow.
+    """
     query = _import_query(language)
-    found = QueryCursor(query).captures(tree.root_node).get("import", []) if query else []
+    found = _captures(query, tree).get("import", []) if query else []
     return sorted(found, key=lambda node: node.start_byte)
+
+
+def _captures(query: Query, tree: Tree) -> dict[str, list[Node]]:
+    """What a query finds in a tree.
+
+    Raises:
+        SourceError: a syntax error has more than `MAX_BROKEN` parts. tree-sitter looks at all siblings
+            after a token to know whether one is named, so that 100,000 opening braces would take a minute.
+    """
+    if tree.root_node.has_error:
+        stack = [tree.root_node]
+        while stack:
+            node = stack.pop()
+            if node.is_error and node.child_count > MAX_BROKEN:
+                raise SourceError(
+                    f"line {node.start_point.row + 1}: a syntax error of {node.child_count} parts"
+                )
+            if node.has_error:
+                stack += node.children
+    return QueryCursor(query).captures(tree.root_node)
 
 
 class _Children:

@@ -21,7 +21,7 @@ from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, WHOLE, Drop, Keep, Outcome, Unit
 from schemas.verdicts import kept_of
 
-AFTER = "dedup"
+AFTER = "decontaminate"
 """The last stage whose verdicts say which edits go on."""
 
 

@@ -33,7 +33,6 @@ from miner.versions import (
     enclosing,
     errors_of,
     mark,
-    touches,
     with_changes,
 )
 from schemas.ids import content_id
@@ -54,6 +53,18 @@ def _lines_of(item: Item) -> int:
     return item.end_line - item.start_line + 1
 
 
+def _whole(item: Item, around: Sequence[Item]) -> tuple[int, int]:
+    """The lines to show whole for a changed definition: its own, or those of a small function around it.
+
+    Empty for a large class, of which the changed lines tell enough.
+    """
+    whole = item if item.is_function or _lines_of(item) <= SMALL else None
+    for one in around:
+        if one.is_function and _lines_of(one) <= SMALL:
+            whole = one
+    return (whole.start_line - 1, whole.end_line) if whole is not None else (0, 0)
+
+
 def _wanted(pair: Versions, number: int, window: int | None) -> bytearray:
     """Lines of a side that show its changes; with a window, no function is shown whole for its own sake."""
     side = (pair.old, pair.new)[number]
@@ -67,19 +78,15 @@ def _wanted(pair: Versions, number: int, window: int | None) -> bytearray:
         around = enclosing(side.items, item)
         for one in (item, *around):
             mark(rows, one.head_line - 1, one.head_line)
-        whole = item if item.is_function or _lines_of(item) <= SMALL else None
-        for one in around:
-            if one.is_function and _lines_of(one) <= SMALL:
-                whole = one
-        if whole is None:
-            continue
-        start, stop = whole.start_line - 1, whole.end_line
+        start, stop = _whole(item, around)
         if window is None or stop - start <= 2 * window:
             mark(rows, start, stop)
-            continue
-        mark(rows, item.head_line - 1, item.signature_line)
-        for first, end in regions:
-            if touches(item, first, end):
+    if window is not None:
+        for (first, end), touched in zip(regions, pair.touched[number], strict=True):
+            for item in touched:
+                start, stop = _whole(item, enclosing(side.items, item))
+                if start < stop:
+                    mark(rows, item.head_line - 1, item.signature_line)
                 mark(rows, max(first - window, start), min(end + window, stop))
     for first, end in regions:
         mark(rows, first, end)

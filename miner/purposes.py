@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from decompose.definitions import imports, last_row, text_of
 from miner.uses import bound_names
-from miner.versions import Side, Versions, innermost, mark
+from miner.versions import Side, Versions, mark
 
 NEAR = 3
 """Lines between regions that are read as one."""
@@ -158,7 +158,7 @@ def _regions(pair: Versions) -> list[_Region]:
         around: set[str] = set()
         for side, version in enumerate(versions):
             first, end = pair.regions(side)[number]
-            leaves = innermost(version.items, [(first, end)])
+            leaves = pair.touched[side][number]
             for leaf in leaves:
                 holder = version.items[leaf.parent] if leaf.parent is not None else None
                 places.add(leaf.name)

@@ -7,8 +7,9 @@ Wrong: `SourceError` for a text that cannot be parsed at all.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tree_sitter import Tree
 
@@ -50,6 +51,7 @@ class Side:
     data: bytes
     tree: Tree
     items: list[Item]
+    starts: list[int]
 
     @classmethod
     def read(cls, text: str, language: str) -> Side:
@@ -60,7 +62,25 @@ class Side:
         """
         data = encode_source(text)
         tree = parse(data, language)
-        return cls(split_lines(text), data, tree, items(tree, data, language))
+        found = items(tree, data, language)
+        return cls(split_lines(text), data, tree, found, [item.start_line for item in found])
+
+    def innermost(self, first: int, end: int) -> list[Item]:
+        """Definitions that a region touches and that hold no other which it touches.
+
+        An empty region is the place between two lines; one at a definition's edge is not in it.
+        """
+        low = bisect.bisect_right(self.starts, first)
+        high = bisect.bisect_right(self.starts, end) if end > first else low
+        own = list(range(low, high))
+        # What began above and is still open there is the last that began, or around it.
+        number: int | None = low - 1 if low else None
+        while number is not None:
+            if self.items[number].end_line > first:
+                own.append(number)
+            number = self.items[number].parent
+        outer = {self.items[one].parent for one in own}
+        return [self.items[one] for one in sorted(own) if one not in outer]
 
 
 def errors_of(tree: Tree) -> list[tuple[int, int]]:
@@ -85,23 +105,6 @@ def mark(rows: bytearray, first: int, end: int) -> None:
         rows[first:end] = b"\x01" * (end - first)
 
 
-def touches(item: Item, first: int, end: int) -> bool:
-    """Whether a region, or the place between two lines where it is empty, is in a definition."""
-    if first == end:
-        return item.start_line <= first < item.end_line
-    return item.start_line <= end and item.end_line > first
-
-
-def innermost(found: Sequence[Item], regions: Iterable[tuple[int, int]]) -> list[Item]:
-    """Definitions that a region touches and that hold no other which it touches."""
-    touched: dict[int, Item] = {}
-    for first, end in regions:
-        own = [number for number, item in enumerate(found) if touches(item, first, end)]
-        outer = {found[number].parent for number in own}
-        touched.update((number, found[number]) for number in own if number not in outer)
-    return [touched[number] for number in sorted(touched)]
-
-
 def enclosing(found: Sequence[Item], item: Item) -> list[Item]:
     """Definitions around one, innermost first."""
     around = []
@@ -115,7 +118,8 @@ class Versions:
     """Two versions and the regions in which they differ.
 
     Attributes:
-        leaves: of each side, the innermost definitions that are changed.
+        touched: of each side and region, the innermost definitions that it touches.
+        leaves: of each side, all of these.
         broken: of each side, one byte a line (and one more): whether a syntax error stands there.
     """
 
@@ -128,7 +132,14 @@ class Versions:
             for first, final in errors_of(side.tree):
                 mark(rows, first, final + 1)
             self.broken.append(rows)
-        self.leaves = [innermost(side.items, self.regions(number)) for number, side in enumerate((old, new))]
+        self.touched = [
+            [side.innermost(first, end) for first, end in self.regions(number)]
+            for number, side in enumerate((old, new))
+        ]
+        self.leaves = [
+            list({item.start_byte: item for items in found for item in items}.values())
+            for found in self.touched
+        ]
 
     def regions(self, side: int) -> list[tuple[int, int]]:
         """The changed regions of a side, 0 for the old one."""
