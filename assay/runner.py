@@ -97,7 +97,7 @@ class Runner:
         for slot in self.slots:
             slot.executor.shutdown(cancel_futures=True)
 
-    def _new_slot(self, came: Sequence[object]) -> _Slot:
+    def _new_slot(self, came: Sequence[object] = ()) -> _Slot:
         """A worker that is up. `came` fills when the user interrupts: then none is started again.
 
         Raises:
