@@ -115,7 +115,7 @@ def test_rerun_does_nothing_and_a_changed_setting_only_what_depends_on_it(tmp_pa
         assert ran.code == 0, ran.err
         return [(one["stage"], one["units"], one["skipped"]) for one in json.loads(ran.out)["stages"]]
 
-    assert skipped("mine") == [("mine", 20, 20)]
+    assert skipped("mine") == [("repositories", 1, 1), ("mine", 20, 20)]
     assert skipped("label") == [
         ("select", 20, 20),
         ("dedup", 1, 1),
@@ -156,15 +156,17 @@ def test_new_commits_make_only_the_last_unit_again(tmp_path: Path, contents: Con
     )
     git("-C", tmp_path / "work", "push", "--quiet", "origin", "main")
     ran = assay("mine", "--run-dir", run_dir, "--json")
-    (stage,) = json.loads(ran.out)["stages"]
+    described, stage = json.loads(ran.out)["stages"]
+    assert (described["units"], described["skipped"]) == (1, 0)
     assert (stage["units"], stage["skipped"], stage["rows_in"]) == (3, 2, 26)
 
 
 def test_dry_run_says_what_would_be_done_and_leaves_no_trace(tmp_path: Path, repo: Path) -> None:
     ran = assay("demo", "--repo", repo, "--run-dir", tmp_path / "run", "--dry-run", "--json")
     assert ran.code == 0, ran.err
-    first = json.loads(ran.out)["stages"][0]
-    assert (first["stage"], first["planned"], first["done"], first["rows"]) == ("mine", 1, 0, 200)
+    first, second = json.loads(ran.out)["stages"][:2]
+    assert (first["stage"], first["planned"], first["done"], first["rows"]) == ("repositories", 1, 0, 1)
+    assert (second["stage"], second["planned"], second["done"], second["rows"]) == ("mine", 1, 0, 200)
     assert first["model_cost_usd"] == 0
     assert not (tmp_path / "run").exists()
 
