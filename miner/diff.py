@@ -75,8 +75,8 @@ def compare(path: bytes, old: bytes, new: bytes) -> tuple[list[Hunk], str]:
     old region by its new one makes the new version of the old one.
 
     The id is made as `git patch-id --stable` makes it (git's builtin/patch-id.c): SHA-1 of the patch with
-    `_CONTEXT` lines of context, without line numbers, object ids and any whitespace. It is the same where
-    the same change was made to other versions of the file.
+    `_CONTEXT` lines of context, without line numbers, object ids and any whitespace; unlike git's, without a
+    change of the file's mode. It is the same where the same change was made to other versions of the file.
     """
     if old == new:
         return [], _digest([])
