@@ -17,7 +17,6 @@ and some 50 while the buckets of one band are made.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -72,22 +71,6 @@ def band_keys(found: Minima) -> Minima:
     for row in range(width):
         keys = mixed(keys * _ODD + found[:, row::width])
     return np.ascontiguousarray(keys.T)
-
-
-def by_estimate(found: Minima, threshold: float) -> Judge:
-    """Judge pairs of sets by their minima, where these leave no doubt.
-
-    An estimate from n minima has a standard deviation of sqrt(t (1 - t) / n) at a similarity of t. One that
-    lies 3.5 of them below the threshold is a no, 4 above a yes.
-    """
-    deviation = math.sqrt(threshold * (1 - threshold) / found.shape[1])
-    no, yes = threshold - 3.5 * deviation, threshold + 4 * deviation
-
-    def judge(first: Positions, second: Positions) -> npt.NDArray[np.int8]:
-        estimate = (found[first] == found[second]).mean(axis=1)
-        return np.where(estimate < no, NO, np.where(estimate > yes, YES, ASK)).astype(np.int8)
-
-    return judge
 
 
 class Clusters:
