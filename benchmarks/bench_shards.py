@@ -1,4 +1,4 @@
-"""Bytes of the edits table, against the same rows written with pyarrow's defaults in history order.
+"""Bytes of the edits table, against the same rows written with pyarrow's defaults (snappy) in history order.
 
 python benchmarks/bench_shards.py --repo PATH [--repo PATH ...]
 """
@@ -24,6 +24,7 @@ def main() -> None:
     """Print sizes, times and ratios for each repository."""
     config = MineConfig()
     for repo in repositories("bytes of the edits table"):
+        name = repo.parent.name if repo.name in ("repo", ".git") else repo.name
         edits = [
             outcome.records[0]
             for unit in plan_mine(config, [repo], None)
@@ -31,7 +32,7 @@ def main() -> None:
             if isinstance(outcome, Keep)
         ]
         if not edits:
-            print(f"{repo.name}: no edits")
+            print(f"{name}: no edits")
             continue
         edits.sort(key=lambda edit: edit.commit_time)
         with tempfile.TemporaryDirectory() as folder:
@@ -48,8 +49,9 @@ def main() -> None:
             size = {"ours": ours.stat().st_size, "theirs": theirs.stat().st_size}
         smaller, faster = size["ours"] / size["theirs"], times["ours"] / times["theirs"]
         print(
-            f"{repo.name}: {len(edits):,} edits, {cores()}; {size['ours']:,} bytes, "
-            f"{smaller:.2f} x pyarrow's defaults; time to write {faster:.2f} x"
+            f"{name}: {len(edits):,} edits, {cores()}; {size['ours']:,} bytes, "
+            f"{smaller:.2f} x pyarrow's defaults; time to write {faster:.2f} x",
+            flush=True,
         )
 
 
