@@ -1,172 +1,212 @@
-"""The licence of a repository, by the text of its licence file.
+"""The licence of a repository by its licence files, and of a source file by what stands at its top.
 
-Texts are compared by their words alone. A file counts as a licence when the licence's own opening
-stands near its start and its other marks follow; a file that is longer than the licence by far, or
-opens with something else, is not recognised. What is not recognised gives None, never a guess.
+Both are SPDX expressions as `miner.spdx` writes them, or None: what is not recognised is never guessed.
+Manifests (`package.json`, `Cargo.toml`) are not read: they speak for a package, not for a repository, and
+the licence file beside them is what binds.
+
+The text of a GNU licence does not tell whether later versions may be chosen: it counts as `-only`, the
+smaller grant, when nothing before the text says otherwise. Exceptions that only add permissions to a text
+are not told.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import RepositoryOpenFlag
 
-from miner.repository import trust_object_store
+from miner import spdx
+from miner.licensetexts import (
+    Found,
+    notices_in,
+    offers_choice,
+    text_is_license,
+    texts_in,
+    words_of,
+)
+from miner.repository import object_reader
 
 MAX_LICENSE_BYTES = 200_000
 _MAX_FILES = 8
-_HEADER_CHARS = 4000
-_HEADER = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{1,200})")
+_MAX_REUSE_FILES = 40
+_POINTER_WORDS = 300
+"""A licence file with fewer words may name a licence in place of its text."""
 _NAME = re.compile(
-    r"^(?:(?:un)?licen[cs]e|copying|mit-licen[cs]e|apache-licen[cs]e)(?:[.-](?:txt|md|rst|markdown|lesser|mit|apache"
-    r"|apache2|apache-2\.0|bsd|mpl|mpl-2\.0|gpl|lgpl|agpl|isc|0bsd|zlib|unlicense|cc0))*$",
+    r"(?:(?:un)?licen[cs]e|copying|(?:mit|apache|bsd|gpl|lgpl|agpl|mpl)[-_.]licen[cs]e)[0-9]?"
+    r"(?:[-_.](?:txt|md|rst|markdown|adoc|html|lesser|lib|mit|x11|apache|apache2|apachev2|bsd|bsd2|bsd3|mpl|mpl2"
+    r"|gpl|gpl2|gpl3|gplv2|gplv3|lgpl|lgpl2|lgpl3|lgplv3|agpl|agpl3|agplv3|isc|0bsd|zlib|boost|bsl|unlicense|cc0"
+    r"|epl|[0-9]|[0-9]-clause))*",
     re.IGNORECASE,
 )
+_REUSE_FOLDER = "LICENSES"
+_NOT_FOR_CODE = re.compile(r"CC|OFL|GFDL|FSFAP|Bitstream|Ubuntu-font")
+
+_TAG = re.compile(r"^(.*?)SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+()/: \t-]*)", re.MULTILINE)
+_TAG_CHARS, _COMMENT_CHARS = 4000, 8000
+_MAX_LINE = 400
+_TRAILING = re.compile(r"[^A-Za-z0-9)+]+\Z")
+_QUOTES = re.compile(r"\"{3}|'{3}")
+_COMMENT = re.compile(r"//|#|\*|--|;|%|@?rem\b|dnl\b|<!--|\{-|\(\*", re.IGNORECASE)
+_BLOCKS = {"/*": "*/", '"""': '"""', "'''": "'''", "<!--": "-->", "=begin": "=end", "{-": "-}", "(*": "*)"}
+_HINTS = ("licen", "permission", "redistribution")
 
 
-@dataclasses.dataclass(frozen=True)
-class _License:
-    """Marks of a licence's text, as words. `head` stands in the first `within` words; the text has
-    not more than `words` words."""
-
-    spdx: str
-    head: str
-    marks: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    within: int = 120
-    words: int = 1000
-
-
-_BSD = "redistribution and use in source and binary forms with or without modification are permitted"
-_MIT = "permission is hereby granted free of charge to any person obtaining a copy of this software"
-_ISC = (
-    "permission to use copy modify {}distribute this software for any purpose with or without fee "
-    "is hereby granted"
-)
-_AS_IS = "the software is provided as is"
-_KEEP_NOTICE = "permission notice appear in all copies"
-_GNU = "general public license version"
-_LICENSES = (
-    _License("AGPL-3.0", f"gnu affero {_GNU} 3", ("remote network interaction",), within=30, words=7000),
-    _License("LGPL-3.0", f"gnu lesser {_GNU} 3", ("combined works",), within=30, words=7500),
-    _License("LGPL-2.1", f"gnu lesser {_GNU} 2 1", ("work that uses the library",), within=30, words=6000),
-    _License("GPL-3.0", f"gnu {_GNU} 3", ("conveying verbatim copies",), within=30, words=7000),
-    _License("GPL-2.0", f"gnu {_GNU} 2", ("copy and distribute verbatim copies",), within=30, words=4000),
-    _License(
-        "MPL-2.0",
-        "mozilla public license version 2 0",
-        ("covered software", "secondary license"),
-        within=40,
-        words=3500,
-    ),
-    _License("EPL-2.0", "eclipse public license v 2 0", ("secondary license",), within=40, words=3500),
-    _License("EPL-1.0", "eclipse public license v 1 0", ("contributor",), within=40, words=2500),
-    _License("Apache-2.0", "apache license version 2 0", ("grant of patent license",), within=40, words=2400),
-    _License(
-        "Apache-2.0",
-        "licensed under the apache license version 2 0",
-        ("you may not use this file except in compliance",),
-        words=300,
-    ),
-    _License("Artistic-2.0", "the artistic license 2 0", ("standard version",), within=40, words=2500),
-    _License("CC0-1.0", "cc0 1 0 universal", ("waiver",), within=120, words=1800),
-    _License(
-        "Unlicense",
-        "this is free and unencumbered software released into the public domain",
-        within=40,
-        words=500,
-    ),
-    _License("BSL-1.0", "boost software license version 1 0", ("machine executable object code",), words=500),
-    _License(
-        "Zlib",
-        "this software is provided as is without any express or implied warranty",
-        ("must not be misrepresented", "altered source versions"),
-        words=400,
-    ),
-    _License("BSD-4-Clause", _BSD, ("all advertising materials",), words=700),
-    _License(
-        "BSD-3-Clause", _BSD, ("endorse or promote products",), ("all advertising materials",), words=600
-    ),
-    _License(
-        "BSD-2-Clause",
-        _BSD,
-        ("redistributions in binary form",),
-        ("endorse or promote", "advertising"),
-        words=500,
-    ),
-    _License("ISC", _ISC.format("and or "), (_KEEP_NOTICE,), words=350),
-    _License("ISC", _ISC.format("and "), (_KEEP_NOTICE,), words=350),
-    _License("0BSD", _ISC.format("and or "), (_AS_IS,), (_KEEP_NOTICE,), words=350),
-    _License("MIT-0", _MIT, (_AS_IS,), ("permission notice shall be included",), words=350),
-    _License(
-        "MIT",
-        _MIT,
-        ("permission notice shall be included in all copies or substantial portions", _AS_IS),
-        words=450,
-    ),
-    _License("WTFPL", "do what the fuck you want to public license", within=40, words=250),
-)
+def _text_ids(text: str) -> tuple[tuple[str, ...], bool]:
+    """Licences that one licence file gives, and whether one of them may be chosen."""
+    tagged = _tags(text)
+    words = words_of(text)
+    found = text_is_license(words)
+    if found.ids:
+        ids = _with_later(found)
+        if any(one.startswith("LGPL-3.0") for one in ids):
+            # The lesser licence is the full one with permissions added.
+            ids = tuple(one for one in ids if not one.startswith("GPL-3.0"))
+        return ids, offers_choice(found.before)
+    if tagged is not None:
+        return ((tagged,) if tagged else ()), False
+    if words.count(" ") < _POINTER_WORDS and not texts_in(words).ids:
+        return tuple(sorted(notices_in(words))), offers_choice(words)
+    return (), False
 
 
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"[a-z0-9]+", text.lower().replace("(c)", " ")))
+def _with_later(found: Found) -> tuple[str, ...]:
+    """Ids of texts, `-or-later` where the words before the first say so."""
+    said = notices_in(found.before)
+    return tuple(
+        later if (later := one.replace("-only", "-or-later")) != one and later in said else one
+        for one in found.ids
+    )
 
 
 def license_of_text(text: str) -> str | None:
-    """SPDX id of the licence that a text is, or None."""
-    words = _words(text)
-    count = words.count(" ") + 1
-    for one in _LICENSES:
-        start = words.find(one.head)
-        if start < 0 or count > one.words or words.count(" ", 0, start) > one.within:
-            continue
-        if all(mark in words for mark in one.marks) and not any(mark in words for mark in one.absent):
-            return one.spdx
-    return None
+    """SPDX expression of the licence or licences that a text is, or None.
+
+    Several, one after the other, are a choice when the words before the first offer one; else all of
+    them hold.
+    """
+    ids, choice = _text_ids(text)
+    return spdx.join("OR" if choice else "AND", ids)
 
 
 def license_of_files(files: Sequence[tuple[str, str]]) -> str | None:
-    """The licence of a repository with these licence files (name, text).
+    """The licence of a repository with these licence files (path, text).
 
-    Several files count as a choice when they are named for it (`LICENSE-MIT`, `LICENSE-APACHE`), the
-    GNU lesser licence takes the place of the full one that it builds on, and several different
-    licences without such names give None, as one unrecognised file does.
+    * Files named for their licence (`LICENSE-MIT`, `LICENSE-APACHE`) are a choice, and so is what a file that
+      says so points to. Of a GNU lesser licence and the full one that it builds on, the lesser counts.
+    * Without a file at the top, `LICENSES/<id>.txt` tell by their names (REUSE specification). All of them
+      hold, those for texts and pictures left out; a choice among them stands in each file's header.
+    * Different licences without such names, and any file that is not recognised, give None.
     """
-    found = {name: license_of_text(text) for name, text in sorted(files)}
-    ids = set(found.values())
-    if any(one is not None and one.startswith("LGPL-3") for one in ids):
-        ids.discard("GPL-3.0")
-    if not ids or None in ids:
+    top = sorted(file for file in files if "/" not in file[0])
+    if not top:
+        return _reuse(path.rpartition("/")[2] for path, _ in files)
+    found: dict[str, str | None] = {}
+    pointed = False
+    for name, text in top:
+        words = words_of(text)
+        if len(top) > 1 and offers_choice(words) and not texts_in(words).ids:
+            pointed = True
+            continue
+        found[name] = license_of_text(text)
+    known = {one for one in found.values() if one is not None}
+    if not known or None in found.values():
         return None
-    if len(ids) == 1:
-        return ids.pop()
-    chosen = all(re.search(r"licen[cs]e-\w", name, re.IGNORECASE) for name in found)
-    return " OR ".join(sorted(one for one in ids if one is not None)) if chosen else None
+    lesser = next((one for one in known if one.startswith("LGPL-3.0")), None)
+    if lesser:
+        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}
+    if len(known) == 1:
+        return known.pop()
+    # A file that names all of the others is the one that says how they go together.
+    for one in known:
+        if " " in one and all(spdx.license_terms(other) <= spdx.license_terms(one) for other in known):
+            return one
+    named = all(
+        re.search(r"licen[cs]e[-_.]\w|unlicense|\w[-_.]licen[cs]e", name, re.IGNORECASE) for name in found
+    )
+    return spdx.join("OR", known) if named or pointed else None
+
+
+def _reuse(names: Iterator[str]) -> str | None:
+    ids = [spdx.normalize(name.rpartition(".")[0]) for name in names]
+    known = {one for one in ids if one is not None}
+    code = {one for one in known if not _NOT_FOR_CODE.match(one)}
+    return spdx.join("AND", code or known) if known and None not in ids else None
+
+
+def _tags(content: str) -> str | None:
+    """The expression of a file's SPDX tags; None without a tag, empty when one says nothing known."""
+    start = content[:_TAG_CHARS]
+    if "SPDX-License-Identifier:" not in start:
+        return None
+    # A tag in a string belongs to what a program writes, not to the program.
+    found = [
+        _TRAILING.sub("", match[2])
+        for match in _TAG.finditer(start)
+        if len(match[1]) <= _MAX_LINE and not re.search(r"[\"'`]", _QUOTES.sub("", match[1]))
+    ]
+    if not found:
+        return None
+    return spdx.join("AND", found) or ""
+
+
+def _comments(content: str) -> str:
+    """The text of the comments that begin a line near the start of a file of any language."""
+    parts: list[str] = []
+    end: str | None = None
+    for line in content[:_COMMENT_CHARS].split("\n"):
+        text = line.strip().removeprefix("<?php").lstrip("\ufeff \t")
+        if end is None:
+            opener = next((one for one in _BLOCKS if text.startswith(one)), None)
+            if opener is None:
+                if _COMMENT.match(text):
+                    parts.append(text)
+                continue
+            end, text = _BLOCKS[opener], text[len(opener) :]
+        inside, closed, _ = text.partition(end)
+        parts.append(inside)
+        if closed:
+            end = None
+    return "\n".join(parts)
 
 
 def license_of_header(content: str) -> str | None:
-    """The SPDX expression of a file's own `SPDX-License-Identifier`, or None."""
-    match = _HEADER.search(content[:_HEADER_CHARS])
-    return match[1].strip() if match else None
+    """The SPDX expression of what a source file says of itself at its top, or None.
+
+    `SPDX-License-Identifier` tags go first; several hold together, and one that names an unknown id gives
+    None. Without a tag, whole licence texts and the usual notices in comments count (Apache-2.0, GPL,
+    LGPL, AGPL, MPL, EPL, BSL-1.0, MIT, BSD, ISC, ...). A reference to a licence file gives None.
+    """
+    tagged = _tags(content)
+    if tagged is not None:
+        return tagged or None
+    start = content[:_COMMENT_CHARS].lower()
+    if not any(hint in start for hint in _HINTS):
+        return None
+    words = words_of(_comments(content))
+    texts = texts_in(words)
+    ids = {*texts.ids, *notices_in(words)}
+    return spdx.join("OR" if len(ids) > 1 and offers_choice(words) else "AND", sorted(ids))
 
 
 def repository_license(path: Path, commit: str) -> str | None:
-    """The licence that the licence files at the top of a commit's tree tell, or None."""
-    trust_object_store()
+    """The licence that the licence files of a commit's tree tell, or None."""
     try:
-        repo = pygit2.Repository(str(path), RepositoryOpenFlag.NO_SEARCH)
-        files = []
-        for entry in repo[commit].peel(pygit2.Tree):
-            name = entry.name or ""
-            if entry.type_str != "blob" or not _NAME.match(name) or entry.filemode == 0o120000:
-                continue
-            if repo.odb.read_header(entry.id)[1] > MAX_LICENSE_BYTES:
-                return None
-            files.append((name, bytes(repo.odb.read(entry.id)[1]).decode("utf-8", "replace")))
+        with object_reader(path) as repo:
+            tree = repo[commit].peel(pygit2.Tree)
+            files: list[tuple[str, str]] = []
+            for entry in tree:
+                name = entry.name or ""
+                if entry.type_str != "blob" or not _NAME.fullmatch(name) or entry.filemode == 0o120000:
+                    continue
+                if repo.odb.read_header(entry.id)[1] > MAX_LICENSE_BYTES or len(files) >= _MAX_FILES:
+                    return None
+                files.append((name, bytes(repo.odb.read(entry.id)[1]).decode("utf-8", "replace")))
+            if not files and _REUSE_FOLDER in tree and isinstance(tree[_REUSE_FOLDER], pygit2.Tree):
+                names = [entry.name or "" for entry in repo[tree[_REUSE_FOLDER].id].peel(pygit2.Tree)]
+                if len(names) <= _MAX_REUSE_FILES:
+                    files = [(f"{_REUSE_FOLDER}/{name}", "") for name in names]
     except (pygit2.GitError, KeyError, ValueError, UnicodeError):
         return None
-    return license_of_files(files) if len(files) <= _MAX_FILES else None
+    return license_of_files(files) if files else None

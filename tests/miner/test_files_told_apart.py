@@ -1,4 +1,4 @@
-"""Languages, vendored and generated files, and licences, by names and content."""
+"""Languages, vendored and generated files, by names and content."""
 
 from __future__ import annotations
 
@@ -9,33 +9,6 @@ from hypothesis import strategies as st
 from miner import origins
 from miner.config import LANGUAGES
 from miner.languages import language_of
-from miner.licenses import license_of_files, license_of_text
-
-MIT = """MIT License
-
-Copyright (c) 2020 Ada
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights.
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND.
-"""
-BSD2 = """Copyright 2020 Ada. All rights reserved.
-
-Redistribution and use in source and binary forms, with or without
-modification, are permitted provided that the following conditions are met:
-1. Redistributions of source code must retain the above copyright notice.
-2. Redistributions in binary form must reproduce the above copyright notice.
-"""
-BSD3 = BSD2 + "3. Neither the name of Ada may be used to endorse or promote products derived from this.\n"
-BSD4 = BSD3 + "4. All advertising materials mentioning features must display an acknowledgement.\n"
-APACHE = "Apache License\nVersion 2.0, January 2004\n\n3. Grant of Patent License. Subject to the terms.\n"
-GPL3 = "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n\n4. Conveying Verbatim Copies.\n"
-LGPL3 = "GNU LESSER GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n\n4. Combined Works.\n"
 
 
 @pytest.mark.parametrize(
@@ -200,42 +173,3 @@ def test_minified_by_name_and_by_lines() -> None:
 def test_long_table_in_a_long_file_is_not_minified() -> None:
     assert origins.minified_content("int x = 1;\n" * 2000 + "a" * 6000, "C") is None
     assert origins.minified_content("let x = 1;\n" * 50, "JavaScript") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "spdx"),
-    [
-        (MIT, "MIT"),
-        (MIT.replace("MIT License\n\n", ""), "MIT"),
-        (BSD2, "BSD-2-Clause"),
-        (BSD3, "BSD-3-Clause"),
-        (BSD4, "BSD-4-Clause"),
-        (APACHE, "Apache-2.0"),
-        (GPL3, "GPL-3.0"),
-        (LGPL3, "LGPL-3.0"),
-        ("All rights reserved.", None),
-        ("", None),
-        ("We move to a new licence. " * 40 + MIT, None),
-        (MIT + "Further terms apply. " * 400, None),
-        ("We move away from the following. " * 30 + GPL3, None),
-    ],
-)
-def test_license_by_text(text: str, spdx: str | None) -> None:
-    assert license_of_text(text) == spdx
-    assert license_of_text(text.replace("\n", "\r\n").upper()) == spdx
-
-
-@pytest.mark.parametrize(
-    ("files", "spdx"),
-    [
-        ([("LICENSE", MIT)], "MIT"),
-        ([("LICENSE-MIT", MIT), ("LICENSE-APACHE", APACHE)], "Apache-2.0 OR MIT"),
-        ([("LICENSE", MIT), ("COPYING", APACHE)], None),
-        ([("LICENSE", MIT), ("COPYING", MIT)], "MIT"),
-        ([("COPYING", GPL3), ("COPYING.LESSER", LGPL3)], "LGPL-3.0"),
-        ([("LICENSE", MIT), ("LICENSE-EXTRA", "My own terms")], None),
-        ([], None),
-    ],
-)
-def test_license_of_several_files(files: list[tuple[str, str]], spdx: str | None) -> None:
-    assert license_of_files(files) == spdx
