@@ -29,9 +29,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, repo: Path, contents: 
     run_dir = tmp_path_factory.mktemp("undisturbed") / "run"
     mine_label_build(run_dir, repo)
     found = contents(run_dir)
-    # 20 units: edits, labels, excerpts, pairs of two splits, and verdicts of all but dedup and split, which
-    # have one unit each.
-    assert len(found) == 20 * 8 + 1
+    # 20 units: edits, labels, excerpts, pairs of two splits, and verdicts of six stages. One unit: verdicts
+    # of dedup, and both tables of split and of repositories.
+    assert len(found) == 20 * 11 + 5
     return found
 
 
