@@ -49,7 +49,8 @@ _MAX_LINE = 400
 _TRAILING = re.compile(r"[^A-Za-z0-9)+]+\Z")
 _QUOTES = re.compile(r"\"{3}|'{3}")
 _COMMENT = re.compile(r"//|#|\*|--|;|%|@?rem\b|dnl\b|<!--|\{-|\(\*", re.IGNORECASE)
-_BLOCKS = {"/*": "*/", '"""': '"""', "'''": "'''", "<!--": "-->", "=begin": "=end", "{-": "-}", "(*": "*)"}
+_OPENS = re.compile(r"/\*|\"{3}|'{3}|<!--|=begin|\{-|\(\*")
+_CLOSES = {"/*": "*/", '"""': '"""', "'''": "'''", "<!--": "-->", "=begin": "=end", "{-": "-}", "(*": "*)"}
 _HINTS = ("licen", "permission", "redistribution")
 
 
@@ -156,14 +157,14 @@ def _comments(content: str) -> str:
     parts: list[str] = []
     end: str | None = None
     for line in content[:_COMMENT_CHARS].split("\n"):
-        text = line.strip().removeprefix("<?php").lstrip("\ufeff \t")
+        text = line.strip("\ufeff \t\r").removeprefix("<?php").lstrip()
         if end is None:
-            opener = next((one for one in _BLOCKS if text.startswith(one)), None)
+            opener = _OPENS.match(text)
             if opener is None:
                 if _COMMENT.match(text):
                     parts.append(text)
                 continue
-            end, text = _BLOCKS[opener], text[len(opener) :]
+            end, text = _CLOSES[opener[0]], text[opener.end() :]
         inside, closed, _ = text.partition(end)
         parts.append(inside)
         if closed:

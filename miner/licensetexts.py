@@ -191,22 +191,24 @@ _GNU_NOTICES = (
     ),
 )
 _GNU_KINDS = {None: "GPL", "lesser ": "LGPL", "library ": "LGPL", "affero ": "AGPL"}
-_UNDER = r"\b(?:under|by|to) (?:the )?(?:terms of )?(?:the )?"
 _NOTICES = {
-    "Apache-2.0": _UNDER + r"apache (?:software )?(?:licen[cs]e )?(?:version |v ?)?2(?: 0)?\b",
-    "MPL-2.0": _UNDER + r"mozilla public licen[cs]e (?:version |v ?)?2 0\b",
-    "MPL-1.1": _UNDER + r"mozilla public licen[cs]e (?:version |v ?)?1 1\b",
-    "EPL-2.0": _UNDER + r"eclipse public licen[cs]e (?:version |v ?)?2 0\b",
-    "EPL-1.0": _UNDER + r"eclipse public licen[cs]e (?:version |v ?)?1 0\b",
-    "BSL-1.0": _UNDER + r"boost software licen[cs]e (?:version |v ?)?1 0\b",
-    "MIT": rf"(?:{_UNDER}|\b(?:or|and) (?:the )?)mit (?:software )?licen[cs]e|\bmit licensed\b",
-    "BSD-3-Clause": _UNDER + r"(?:3|three) clause bsd\b",
-    "BSD-2-Clause": _UNDER + r"(?:2|two) clause bsd\b",
-    "Unlicense": _UNDER + r"unlicense\b",
-    "ISC": _UNDER + r"isc licen[cs]e\b",
+    "Apache-2.0": r"apache (?:software )?(?:licen[cs]e )?(?:version |v ?)?2(?: 0)?\b",
+    "MPL-2.0": r"mozilla public licen[cs]e (?:version |v ?)?2 0\b",
+    "MPL-1.1": r"mozilla public licen[cs]e (?:version |v ?)?1 1\b",
+    "EPL-2.0": r"eclipse public licen[cs]e (?:version |v ?)?2 0\b",
+    "EPL-1.0": r"eclipse public licen[cs]e (?:version |v ?)?1 0\b",
+    "BSL-1.0": r"boost software licen[cs]e (?:version |v ?)?1 0\b",
+    "MIT": r"mit (?:software )?licen[cs]e",
+    "BSD-3-Clause": r"(?:3|three) clause bsd\b",
+    "BSD-2-Clause": r"(?:2|two) clause bsd\b",
+    "Unlicense": r"unlicense\b",
+    "ISC": r"isc licen[cs]e\b",
 }
 _NOTICE_IDS = tuple(_NOTICES)
-_NOTICE = re.compile("|".join(f"({pattern})" for pattern in _NOTICES.values()))
+_NOTICE = re.compile(
+    r"\b(?:under|by|to|or|and) (?:the )?(?:terms of )?(?:the )?"
+    rf"(?:{'|'.join(f'({one})' for one in _NOTICES.values())})"
+)
 _SHORT = 1000
 _MAX_HEADS = 64
 
@@ -283,6 +285,8 @@ def text_is_license(words: str) -> Found:
 def notices_in(words: str) -> set[str]:
     """Ids of the licences that these words say something is under, without giving their text."""
     found = {_NOTICE_IDS[(match.lastindex or 1) - 1] for match in _NOTICE.finditer(words)}
+    if "mit licensed" in words:
+        found.add("MIT")
     for pattern in _GNU_NOTICES:
         for match in pattern.finditer(words):
             version = f"{match['major']}.{match['minor'] or 0}"
