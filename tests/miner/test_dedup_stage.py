@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from miner.config import DedupConfig
 from miner.diff import compare
@@ -124,6 +128,31 @@ def test_cherry_pick_in_another_repository_goes_and_the_original_stays(run: RunD
     }
 
 
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 3), min_size=12, max_size=12), st.randoms(use_true_random=False))
+def test_result_depends_on_neither_number_nor_order_of_shards(
+    tmp_path: Path, parts: list[int], order: random.Random
+) -> None:
+    edits = []
+    for number in range(12):
+        lines = [*FILE[:-1], f"a line of fork {number % 3}\n"]
+        edits.append(
+            edit(f"repo {number}", "".join(lines), changed(lines, 10 + number % 2 * 30), number // 2)
+        )
+    found = []
+    for name, spread in (("one", [0] * 12), ("some", parts)):
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            run = RunDir.open(Path(folder, name), create=True)
+            mixed = edits if name == "one" else order.sample(edits, len(edits))
+            for part in sorted(set(spread)):
+                own = [one for one, where in zip(mixed, spread, strict=True) if where == part]
+                selected(run, f"part{part}", own)
+            found.append(dedup(run))
+            assert not list(run.root.glob(".dedup-*"))
+    assert found[0] == found[1]
+    assert sum(kept for kept, _ in found[0].values()) == 2
+
+
 def test_edit_that_select_refused_is_not_looked_at(run: RunDir) -> None:
     refused = edit("owner/project", "".join(FILE), changed(FILE), 1)
     copy = edit("other/fork", "".join(FILE), changed(FILE), 2)
@@ -175,3 +204,8 @@ def test_dedup_before_select_says_what_is_missing(run: RunDir) -> None:
 def test_threshold_that_is_no_similarity_is_refused(threshold: float) -> None:
     with pytest.raises(AssayError, match=r"dedup\.threshold"):
         DedupConfig(threshold)
+
+
+def test_negative_number_of_characters_is_refused() -> None:
+    with pytest.raises(AssayError, match=r"dedup\.min_patch_chars"):
+        DedupConfig(min_patch_chars=-1)
