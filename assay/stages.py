@@ -84,7 +84,7 @@ def _leakage(run: RunDir, _: Recipe) -> dict[str, Any]:
 def _pairs_leakage(run: RunDir, recipe: Recipe) -> dict[str, Any]:
     from miner.leakage import pairs_facts
 
-    return pairs_facts(recipe.split, recipe.decontaminate, recipe.dedup.threshold, run)
+    return pairs_facts(recipe.split, recipe.decontaminate, recipe.dedup, run)
 
 
 def _commits() -> Any:

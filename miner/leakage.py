@@ -4,14 +4,14 @@ the splits were made.
 In: the shards of `edits` (and `repositories`), each edit's split, and its group. Out: facts for JSON:
 * `must_be_zero`: counts of which one above zero is a defect. How many groups, patches and commits stand in
   both splits; by repo also repositories and sets of linked ones, by repo and file also files. How many
-  test edits have a file version of a train edit (not by commit), are near-duplicates of one, or have as
+  test edits have a file version of a train edit (not by commit), are duplicates of one, or have as
   many n-grams of their change in train as count as overlap. How many edits are on the wrong side of dates.
 * `for_information`: what may be above zero: the same of what `by` does not keep apart, test edits with any
   n-gram in train that is not common, and the most that one has.
 
 What is compared of an edit is its change (message, lines removed and added), its patch, and its two file
-versions as wholes. Code that a change leaves as it was is compared in whole files only. Near-duplicates
-are estimated as in `dedup`, n-grams made by `miner.ngrams`; linking and counting is this module's own.
+versions as wholes. Code that a change leaves as it was is compared in whole files only. Duplicates are
+found as by `dedup`, n-grams made by `miner.ngrams`; linking and counting is this module's own.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from miner.common import common, files_of, needed
-from miner.config import DecontaminateConfig, SplitConfig, seconds_of
-from miner.leaks import change_grams, near_duplicates, rows_of
+from miner.config import DecontaminateConfig, DedupConfig, SplitConfig, seconds_of
+from miner.leaks import change_grams, duplicates_of_train, rows_of
 from miner.ngrams import Hashes, Positions
 from schemas import shards
 from schemas.ids import digest_json
@@ -48,11 +48,11 @@ class LeakError(RuntimeError):
 
 
 def broken(facts: Mapping[str, Any], estimated: bool = True) -> str:
-    """What of `must_be_zero` is not, in words; empty when all is. `estimated` counts near-duplicates in."""
+    """What of `must_be_zero` is not, in words; empty when all is. `estimated` counts duplicates in."""
     return ", ".join(
         f"{count} {name}"
         for name, count in facts["must_be_zero"].items()
-        if count and (estimated or name != "near_duplicates")
+        if count and (estimated or name != "duplicates")
     )
 
 
@@ -167,7 +167,7 @@ def _places(counted: Hashes, hashes: Hashes) -> Positions:
 def measure(
     config: SplitConfig,
     overlap: DecontaminateConfig,
-    threshold: float,
+    dedup: DedupConfig,
     run: RunDir,
     split: Mapping[str, str],
     group: Mapping[str, str],
@@ -198,7 +198,7 @@ def measure(
         "groups": _both((group[row["id"]], side[row["id"]]) for row in rows),
         "patches": both("patch_id"),
         "commits": both("commit"),
-        "near_duplicates": len(near_duplicates(paths, side, threshold, until_none=False)),
+        "duplicates": len(duplicates_of_train(run, paths, side, dedup, until_none=False)),
         "ngram_overlaps": overlapping,
         "wrong_times": _wrong_times(config, rows, side),
     }
@@ -239,22 +239,23 @@ def splits_facts(run: RunDir) -> dict[str, Any]:
 
 
 def pairs_facts(
-    config: SplitConfig, overlap: DecontaminateConfig, threshold: float, run: RunDir
+    config: SplitConfig, overlap: DecontaminateConfig, dedup: DedupConfig, run: RunDir
 ) -> dict[str, Any]:
     """The same of the pairs as they are written, measured again when they changed.
 
     Raises:
-        LeakError: what must be zero is not. Near-duplicates, which are estimated, are told only.
+        LeakError: what must be zero is not. Duplicates are told only: which are found depends on what is
+            beside them.
     """
     tables = ("edits", "repositories", "splits", "pairs")
     shas = {table: [part.sidecar.sha256 for part in run.parts(table)] for table in tables}
-    settings = [dataclasses.asdict(config), dataclasses.asdict(overlap), threshold]
+    settings = [dataclasses.asdict(config), dataclasses.asdict(overlap), dataclasses.asdict(dedup)]
     key = digest_json([settings, shas])
     facts = read_facts(run, "pairs")
     if facts.get("key") != key:
         group = {row["id"]: row["group"] for row in run.rows("splits", columns=("id", "group"))}
         split = {row["evidence"]["edit_id"]: row["split"] for row in run.rows("pairs", columns=_OF_PAIRS)}
-        facts = {"key": key, **measure(config, overlap, threshold, run, split, group)}
+        facts = {"key": key, **measure(config, overlap, dedup, run, split, group)}
         write_facts(run, "pairs", facts)
     if wrong := broken(facts, estimated=False):
         raise LeakError(f"build: of the test pairs, train knows {wrong}")

@@ -3,11 +3,11 @@
 In: the edits of both splits, from their shards. A test edit leaks when
 * its patch is that of a train edit, however small;
 * one of its two file versions is one of a train edit's (not by commit: both have versions of one file);
-* it is a near-duplicate of a train edit, as `dedup` estimates that (see `miner.nearduplicates`);
+* it is a duplicate of a train edit, or over others, as `dedup` finds them (see `miner.duplicates`);
 * its message and changed lines have as many n-grams in common with those of train, all together, as make
   an edit contaminated (see `miner.decontaminate`); common ones do not count.
 
-Shards are read one at a time, three times over. Memory: 512 bytes an edit, and 9 bytes an n-gram of test.
+Shards are read one at a time, several times over. Memory: that of `dedup`, or 9 bytes an n-gram of test.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from miner.common import common, files_of, needed
-from miner.config import DecontaminateConfig, SplitConfig
-from miner.nearduplicates import Looked, alike_changes, side_signatures, similarity
+from miner.config import DecontaminateConfig, DedupConfig, SplitConfig
+from miner.duplicates import COLUMNS, SIDES, Duplicates, Looked, Sides
 from miner.ngrams import BATCH_BYTES, Grams, Hashes, Lookup, grams, grouped
 from schemas import shards
 from schemas.changes import changed_lines
 from schemas.records import Edit
 from schemas.rundir import RunDir
 
-_COLUMNS = ("id", "commit_time", "message", "old_contents", "new_contents", "hunks")
+_COLUMNS = ("id", "message", "old_contents", "new_contents", "hunks")
 _ROWS = 500
 _SHOWN = 120
 """Characters of shared words that a detail shows."""
@@ -59,7 +59,7 @@ class Known(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Leak:
-    """Why a test edit goes: `patch`, `file_version`, `near_duplicate` or `ngrams`, and what it shares."""
+    """Why a test edit goes: `patch`, `file_version`, `duplicate` or `ngrams`, and what it shares."""
 
     kind: str
     shares: str
@@ -69,14 +69,22 @@ class Leak:
         return f"{self.kind}: {self.shares}"
 
 
-def rows_of(paths: Sequence[Path], wanted: AbstractSet[str]) -> Iterator[list[dict[str, Any]]]:
-    """The wanted edits of shards with what is compared of them, some hundred at a time."""
-    ids = pa.array(sorted(wanted), pa.string())
+def rows_of(
+    paths: Sequence[Path], wanted: AbstractSet[str], columns: Sequence[str] = _COLUMNS
+) -> Iterator[list[dict[str, Any]]]:
+    """The wanted edits of shards, each once, with what is compared of them, some hundred at a time."""
+    left = set(wanted)
     for path in paths:
-        table = shards.read_shard(path, Edit, _COLUMNS)
-        own = table.filter(pc.is_in(table["id"], value_set=ids))
+        table = shards.read_shard(path, Edit, columns)
+        own = table.filter(pc.is_in(table["id"], value_set=pa.array(sorted(left), pa.string())))
         for batch in own.to_batches(max_chunksize=_ROWS):
-            yield batch.to_pylist()
+            rows = []
+            for row in batch.to_pylist():
+                if row["id"] in left:
+                    left.remove(row["id"])
+                    rows.append(row)
+            if rows:
+                yield rows
 
 
 def change_texts(edit: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -106,52 +114,46 @@ def _by_name(config: SplitConfig, train: Sequence[Known], test: Sequence[Known])
     return found
 
 
-def _without(looked: Looked, gone: AbstractSet[str]) -> Looked:
-    stay = [position for position, own in enumerate(looked.ids) if own not in gone]
-    return Looked(
-        [looked.ids[at] for at in stay],
-        [looked.times[at] for at in stay],
-        [looked.contents[at] for at in stay],
-        [looked.changes[at] for at in stay],
-        [looked.long[at] for at in stay],
-        [],
-        looked.matrix[stay],
-    )
-
-
-def near_duplicates(
-    paths: Sequence[Path], split: Mapping[str, str], threshold: float, until_none: bool
+def _duplicates(
+    run: RunDir, paths: Sequence[Path], split: Mapping[str, str], dedup: DedupConfig
 ) -> dict[str, str]:
-    """Test edit -> train edit that it is a near-duplicate of.
-
-    Where many edits look alike each is compared with some of them only, so what is left is looked at
-    again without those that go, `until_none` is found.
-    """
-    looked = Looked()
-    for batch in rows_of(paths, split.keys()):
+    looked = Looked(len(split))
+    for batch in rows_of(paths, split.keys(), COLUMNS):
         looked.add(batch)
-    looked.settle()
+    found = Duplicates(looked, dedup.min_patch_chars)
+    names = list(looked.names())
+    wanted = found.wanted()
+    if len(wanted):
+        again = {names[position] for position in wanted.tolist()}
+        with Sides(run.root, wanted) as sides:
+            for batch in rows_of(paths, again, ("id", *SIDES)):
+                sides.add(batch)
+            found.join_alike(sides, wanted, dedup.threshold)
+    found.settle()
+    # What is the same has one that stays, by which it is known.
+    cluster = [why.stays if (why := found.why(at)) else own for at, own in enumerate(names)]
+    train: dict[str, str] = {}
+    for own, known in zip(names, cluster, strict=True):
+        if split[own] == "train":
+            train[known] = min(own, train.get(known, own))
+    pairs = zip(names, cluster, strict=True)
+    return {own: train[known] for own, known in pairs if split[own] == "test" and known in train}
+
+
+def duplicates_of_train(
+    run: RunDir, paths: Sequence[Path], split: Mapping[str, str], dedup: DedupConfig, until_none: bool
+) -> dict[str, str]:
+    """Test edit -> train edit that it is a duplicate of, at any level of `miner.duplicates`.
+
+    Where many edits look alike each is compared with some of them only, so with `until_none` what is left is
+    looked at again without those that go.
+    """
     found: dict[str, str] = {}
     while True:
-        pairs = [
-            tuple(sorted((looked.ids[one], looked.ids[other]), key=split.__getitem__))
-            for one, other in alike_changes(looked, threshold)
-            if split[looked.ids[one]] != split[looked.ids[other]]
-        ]
-        wanted = {own for pair in pairs for own in pair}
-        sides = {
-            row["id"]: both
-            for batch in (rows_of(paths, wanted) if wanted else ())
-            for row, both in zip(batch, side_signatures(batch), strict=True)
-        }
-        new: dict[str, str] = {}
-        for test, train in pairs:  # "test" sorts before "train"
-            if all(similarity(a, b) >= threshold for a, b in zip(sides[test], sides[train], strict=True)):
-                new.setdefault(test, train)
+        new = _duplicates(run, paths, {own: side for own, side in split.items() if own not in found}, dedup)
         found.update(new)
         if not new or not until_none:
             return found
-        looked = _without(looked, new.keys())
 
 
 def _by_ngrams(
@@ -191,7 +193,7 @@ def _by_ngrams(
 def leaks(
     config: SplitConfig,
     overlap: DecontaminateConfig,
-    threshold: float,
+    dedup: DedupConfig,
     run: RunDir,
     paths: Sequence[Path],
     edits: Sequence[Known],
@@ -199,7 +201,7 @@ def leaks(
 ) -> dict[str, Leak]:
     """Test edit's id -> why it has to go. `split` has each edit's split; `paths` the shards of `edits`.
 
-    `threshold` is the similarity of near-duplicates. The result does not depend on the order of anything.
+    The result does not depend on the order of anything.
     """
     sides: dict[str, list[Known]] = {"train": [], "test": []}
     for edit in edits:
@@ -209,8 +211,10 @@ def leaks(
     if not train or not sides["test"]:
         return {}
     gone = _by_name(config, sides["train"], sides["test"])
-    left = {own: side for own, side in split.items() if own not in gone}
-    for own, other in near_duplicates(paths, left, threshold, until_none=True).items():
-        gone[own] = Leak("near_duplicate", f"of train edit {other}")
     test = {edit.id for edit in sides["test"]} - gone.keys()
-    return gone | _by_ngrams(overlap, run, paths, train, test)
+    gone |= _by_ngrams(overlap, run, paths, train, test)
+    # Last, since which duplicates are found depends on what is beside them: nothing is taken away after it.
+    left = {own: side for own, side in split.items() if own not in gone}
+    for own, other in duplicates_of_train(run, paths, left, dedup, until_none=True).items():
+        gone[own] = Leak("duplicate", f"of train edit {other}")
+    return gone

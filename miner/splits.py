@@ -25,10 +25,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from miner.config import DecontaminateConfig, SplitConfig, seconds_of
+from miner.config import DecontaminateConfig, DedupConfig, SplitConfig, seconds_of
 from miner.leakage import LeakError, broken, measure, write_facts
 from miner.leaks import Leak, leaks
-from miner.nearduplicates import Clusters
+from miner.minhash import Clusters
 from schemas import shards
 from schemas.errors import ShardError
 from schemas.ids import content_id, digest_json, split_of
@@ -212,7 +212,7 @@ def assign(config: SplitConfig, seed: int, edits: Sequence[Seen], group: Mapping
 def split_unit(
     config: SplitConfig,
     overlap: DecontaminateConfig,
-    threshold: float,
+    dedup: DedupConfig,
     run_dir: Path,
     unit: Unit,
     seed: int,
@@ -234,11 +234,11 @@ def split_unit(
     group = groups(config, all_edits, roots_of(run))
     assigned = assign(config, seed, considered, group)
     paths = [run_dir / edits for edits, _ in unit.payload["parts"]]
-    gone = leaks(config, overlap, threshold, run, paths, considered, assigned.split)
+    gone = leaks(config, overlap, dedup, run, paths, considered, assigned.split)
     for own, leak in gone.items():
         del assigned.split[own]
         assigned.dropped[own] = ("leaks", leak.told())
-    facts = measure(config, overlap, threshold, run, assigned.split, group)
+    facts = measure(config, overlap, dedup, run, assigned.split, group)
     facts["taken_out_of_test"] = dict(sorted(Counter(leak.kind for leak in gone.values()).items()))
     write_facts(run, "splits", facts)
     if wrong := broken(facts):

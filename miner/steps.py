@@ -144,12 +144,12 @@ class SplitEdits(UnitStep):
         seed: int,
     ) -> None:
         super().__init__()
-        self.config, self.overlap, self.threshold = config, overlap, dedup.threshold
+        self.config, self.overlap, self.dedup = config, overlap, dedup
         self.run_dir, self.seed = run_dir, seed
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome for each edit that `decontaminate` kept."""
-        return split_unit(self.config, self.overlap, self.threshold, self.run_dir, unit, self.seed)
+        return split_unit(self.config, self.overlap, self.dedup, self.run_dir, unit, self.seed)
 
 
 class CutEdits(UnitStep):

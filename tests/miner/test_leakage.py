@@ -30,7 +30,7 @@ def planted(run: RunDir, train: list[Edit], test: list[Edit], **settings: Any) -
     mined(run, {"p": train, "q": test}, "decontaminate")
     split = {**{one.id: "train" for one in train}, **{one.id: "test" for one in test}}
     group = {own: own for own in split}
-    return measure(SplitConfig(**settings), OVERLAP, 0.75, run, split, group)
+    return measure(SplitConfig(**settings), OVERLAP, DedupConfig(), run, split, group)
 
 
 def both(make: Callable[[str], Edit]) -> tuple[list[Edit], list[Edit]]:
@@ -47,7 +47,7 @@ SHARED = lines("shared", 60)
         ("commits", lambda repo: edit(repo, add=[f"{repo}\n"], commit="c" * 40)),
         ("ngram_overlaps", lambda repo: edit(repo, repo, add=[f"# {repo}\n", *lines("copied", 8)])),
         ("test_edits_with_file_version_in_train", lambda repo: edit(repo, repo, old=SHARED, add=[repo])),
-        ("near_duplicates", lambda repo: edit(repo, repo, old=[*SHARED, f"{repo}\n"], add=["x\n"])),
+        ("duplicates", lambda repo: edit(repo, repo, old=[*SHARED, f"{repo}\n"], add=["x\n"])),
         ("linked_repositories", lambda repo: edit(repo, old=[*SHARED, f"{repo}\n"], add=lines("p", 4))),
         ("files", lambda repo: edit(repo, old=[*SHARED, f"{repo}\n"], add=lines("p", 4))),
     ],
@@ -115,5 +115,5 @@ def test_damaged_report_counts_as_none(run: RunDir) -> None:
 
 def test_run_without_pairs_shares_nothing(run: RunDir) -> None:
     planted(run, *both(lambda repo: edit(repo, repo, add=lines(repo[0], 8))))
-    facts = pairs_facts(SplitConfig(), OVERLAP, 0.75, run)
+    facts = pairs_facts(SplitConfig(), OVERLAP, DedupConfig(), run)
     assert (facts["train"], facts["test"], broken(facts)) == (0, 0, "")

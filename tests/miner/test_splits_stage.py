@@ -84,7 +84,7 @@ def test_short_change_to_nearly_the_same_file_leaves_test(run: RunDir) -> None:
     other = edit(TEST, "b.py", old=[*shared[:-1], "the end\n"], add=["x = 1\n"])
     mined(run, {"p": [one, other]}, "decontaminate")
     assert split(run) == {one.id: "train"}
-    assert (decided(run, "split")[other.id][1] or "").startswith("near_duplicate")
+    assert (decided(run, "split")[other.id][1] or "").startswith("duplicate")
 
 
 def test_trivial_patch_of_both_leaves_test(run: RunDir) -> None:
