@@ -26,7 +26,7 @@ from miner.languages import HEADER, language_of, language_of_path
 from miner.licenses import license_of_header, repository_license
 from miner.messages import is_low_signal
 from miner.putback import PutBack
-from miner.repository import Repository, open_repository, slug_of
+from miner.repository import Repository, open_repository, refuse_removed, slug_of
 from miner.sources import local_path
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json
@@ -260,11 +260,12 @@ def mine_commits(
         after: commits that follow, looked at for content that goes back.
 
     Raises:
-        AssayError: git is not there, or the repository cannot be read at all.
+        AssayError: git is not there; the repository cannot be read at all, or was removed meanwhile.
     """
     changes, put_back = _read_ahead(config, repository, commits, after)
     how = {commit: (by, "content") for commit, by in put_back.items()}
     how |= {commit: (by, "message") for commit, by in reverted.items()}
+    lost = False
     with open_blobs(repository) as blobs:
         source = _Source(config, repository.name, license_id, blobs, merged, how)
         for commit, change in changes:
@@ -274,7 +275,10 @@ def mine_commits(
                 yield Keep((_edit(source, change),))
             except _Dropped as dropped:
                 reason, detail = dropped.args
+                lost = lost or reason in ("missing_object", "unreadable_commit")
                 yield Drop(f"{repository.name}@{commit}", reason, detail)
+    if lost:
+        refuse_removed(repository)
 
 
 def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
@@ -305,6 +309,8 @@ def mine_unit(config: MineConfig, unit: Unit) -> Iterator[Outcome]:
             yield Drop(f"{repository.name}@{commit}", "shared_commit", f"mined from {other}")
         else:
             yield next(own)
+    # Run to its end, where it tells when the repository was removed meanwhile.
+    yield from own
 
 
 def _refuse_missing_contents(repository: Repository, commits: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from miner import provenance
 from miner.gitcmd import GitError, git_blocks
 from miner.putback import PutBack
-from miner.repository import Repository, commits_at
+from miner.repository import Repository, commits_at, refuse_removed
 from miner.reverts import may_revert, undo_level
 from miner.undone import Claim, Named, Undone, claim_of
 from schemas.errors import AssayError
@@ -405,6 +405,7 @@ def read_changes(
             # git stops at a commit that it cannot read; the ones after it are still good.
             failures += 1
             if failures > _MAX_FAILURES:
+                refuse_removed(repository)
                 raise AssayError(
                     f"{repository.path}: git refuses {failures} commits in a row ({problem}); "
                     f"check it with `git -C {repository.path} fsck`"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import dataclasses
-import errno
 import os
 import re
 import stat
@@ -23,7 +22,7 @@ from pygit2.enums import RepositoryOpenFlag
 
 from miner.gitcmd import GitError, git_blocks, git_tokens, shadow
 from miner.refs import files_below, git_folders, read_refs, resolve
-from schemas.errors import AssayError
+from schemas.errors import AssayError, environment_fault
 from schemas.ids import content_id
 
 MAX_NAME = 200
@@ -308,9 +307,8 @@ def open_repository(path: str | Path) -> Repository:
     except PermissionError as error:
         raise AssayError(f"{path}: cannot be read ({error.filename}: {error.strerror})") from None
     except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
-            raise
-        raise AssayError(f"{path}: cannot be read ({_clean(str(error))})") from None
+        fault = environment_fault(error) if isinstance(error, OSError) else None
+        raise fault or AssayError(f"{path}: cannot be read ({_clean(str(error))})") from None
 
 
 def _open(path: Path, git: Path, common: Path) -> Repository:
@@ -372,6 +370,18 @@ def commits_at(objects: Path, object_format: str, oids: Sequence[str]) -> list[s
                     f"{objects.parent}: many references name damaged objects; run `git fsck` there"
                 )
     return found
+
+
+def refuse_removed(repository: Repository) -> None:
+    """Tell damage from a repository that is no longer there: what is missing then is no fault of its rows.
+
+    Raises:
+        AssayError: its newest commit cannot be read any more.
+    """
+    if commits_at(repository.objects, repository.object_format, [repository.head])[0] is None:
+        raise AssayError(
+            f"{repository.path}: was removed or rewritten while it was read; run the same command again"
+        )
 
 
 _BRANCHES = ("refs/heads/", "refs/remotes/origin/")
