@@ -27,6 +27,7 @@ SCHEMES = ("https", "http", "ssh", "file")
 
 _OWN_SETTINGS = re.compile(r"GIT_(?:SSH|SSH_COMMAND|SSH_VARIANT|SSL_\w+|PROXY_\w+|HTTP_PROXY_AUTHMETHOD)")
 _TOLD = re.compile(r"(?:fatal|error|remote|ssh|warning): |: Permission denied|Could not|Connection |Host key")
+_FULL = re.compile(r"No space left|Disk quota exceeded|File too large")
 _CREDENTIALS = re.compile(r"(://)[^/@\s'\"]*@")
 _TAIL = 8_000
 
@@ -60,6 +61,8 @@ def _reason(said: str) -> str:
     """What git said that tells most: the last line that speaks of a fault, without credentials."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
     faults = [line for line in lines if _TOLD.search(line)]
+    # A full disk is told first, then what came of it.
+    faults = [line for line in lines if _FULL.search(line)][:1] or faults
     told = next((line for line in reversed(faults) if not line.startswith("warning")), None)
     text = told or (lines[-1] if lines else "it said nothing")
     # "Could not read from remote repository" and its kin only follow what went wrong.

@@ -32,7 +32,7 @@ from miner.history import read_history, wanted_branches
 from miner.network import NetworkError, run_git
 from miner.repository import FETCHED, Repository, open_repository
 from miner.sources import cached_path
-from schemas.errors import AssayError
+from schemas.errors import AssayError, environment_fault
 from schemas.ids import digest_json
 
 _BATCH = 20_000
@@ -59,6 +59,17 @@ def _locked(path: Path, url: str) -> Iterator[None]:
                 "set ASSAY_CACHE to another folder"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def _written(path: Path, url: str) -> Iterator[None]:
+    """Tell in one line that the cache is full, or was taken away while it was written to."""
+    try:
+        yield
+    except OSError as error:
+        raise environment_fault(error) or AssayError(
+            f"{url}: the cache {path.parent} cannot be written ({error.strerror}); run the same command again"
+        ) from None
 
 
 def _state(path: Path) -> dict[str, Any]:
@@ -195,7 +206,7 @@ def update(
         AssayError: the URL is bad, the server does not give it, or the cache cannot be written.
     """
     path = cached_path(url, config)
-    with _locked(path, url):
+    with _locked(path, url), _written(path, url):
         fetch = _Fetch(url, path, config, tell)
         if not path.is_dir():
             tell(f"{url}: cloning without contents")
