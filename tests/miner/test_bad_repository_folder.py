@@ -14,8 +14,9 @@ import pytest
 from gitrepos import Builder, edits, mine
 from rawobjects import CODE, RawRepository
 
-from miner.config import MineConfig
+from miner.config import FetchConfig, MineConfig
 from miner.edits import mine_unit, plan_mine
+from miner.remote import update
 from schemas.errors import AssayError
 from schemas.stage import Keep
 
@@ -366,6 +367,38 @@ def test_file_that_cannot_be_read_is_missing(raw: RawRepository) -> None:
         pytest.skip("root reads everything")
     raw.loose(raw.code(2)).chmod(0)
     assert Counter(getattr(one, "reason", "kept") for one in mine(raw.path))["missing_object"] == 2
+
+
+def test_repository_removed_while_mined_is_no_list_of_damaged_commits(raw: RawRepository) -> None:
+    outcomes = mine_unit(MineConfig(), plan_mine(MineConfig(), [raw.path])[0])
+    next(outcomes)
+    shutil.rmtree(raw.path)
+    with pytest.raises(AssayError, match="was removed"):
+        list(outcomes)
+
+
+def test_repository_removed_before_it_is_mined_is_told(raw: RawRepository) -> None:
+    raw.chain(80, 200)
+    unit = plan_mine(MineConfig(), [raw.path])[0]
+    shutil.rmtree(raw.path)
+    with pytest.raises(AssayError, match="was removed"):
+        list(mine_unit(MineConfig(), unit))
+
+
+def test_full_disk_of_the_cache_is_told_as_such(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        repo = RawRepository(tmp_path / "server.git")
+        noise = [("100644", b"%d" % number, repo.blob(os.urandom(9000))) for number in range(90)]
+        repo.branch(repo.commit(repo.tree(*noise)))
+        with pytest.raises(AssayError, match="No space left"):
+            update(f"file://{repo.path}", FetchConfig(cache=str(small / "c"), attempts=1), MineConfig())
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
 
 
 def test_repository_that_is_repacked_and_grows_while_mined_loses_nothing(raw: RawRepository) -> None:
