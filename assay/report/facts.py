@@ -32,6 +32,34 @@ def _recipe(run: RunDir, notes: list[str]) -> tuple[str | None, int | None]:
     return shown(text), count(parsed.get("seed"))
 
 
+def _leakage(run: RunDir) -> list[dict[str, Any]]:
+    """What was measured between train and test: of the splits, and of the pairs once they are built."""
+    from miner.leakage import broken, read_facts
+
+    found = []
+    for what in ("splits", "pairs"):
+        if facts := read_facts(run, what):
+            counts = {**facts["must_be_zero"], **facts["for_information"]}
+            found.append(
+                {
+                    "of": what,
+                    "by": name(facts["by"]),
+                    "train": count(facts["train"]) or 0,
+                    "test": count(facts["test"]) or 0,
+                    "wrong": shown(broken(facts)),
+                    "counts": [
+                        {
+                            "what": name(key.replace("_", " ")),
+                            "rows": count(value) or 0,
+                            "zero": key in facts["must_be_zero"],
+                        }
+                        for key, value in counts.items()
+                    ],
+                }
+            )
+    return found
+
+
 def _counts(parts: dict[str, list[Part]], found: dict[str, Any]) -> dict[str, int]:
     rows = {table: sum(count(part.sidecar.rows) or 0 for part in shards) for table, shards in parts.items()}
     if steps := found.get("steps"):
@@ -92,6 +120,7 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         "counts": _counts(parts, found),
         "accuracy": _headline(trained),
         "stages": stages,
+        "leakage": _leakage(run),
         **found,
         "models": trained,
         "samples": shows,

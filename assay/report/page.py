@@ -345,6 +345,7 @@ def render(facts: dict[str, Any]) -> str:
         empty=[table for table in tables if table in facts and table not in filled],
         run=facts["run"],
         notes=facts["notes"],
+        leakage=facts.get("leakage", []),
         headline=_headline(facts),
         nothing=_nothing(facts),
         stages=[_stage_view(stage) for stage in facts["stages"]],
