@@ -111,7 +111,7 @@ def test_run_directory_that_holds_something_else(tmp_path: Path, repo: Path) -> 
 def test_stage_before_what_it_reads(tmp_path: Path, repo: Path) -> None:
     refused(assay("build", "--run-dir", tmp_path / "none"), "not a run directory")
     assert assay("mine", repo, "--run-dir", tmp_path / "run").code == 0
-    refused(assay("build", "--run-dir", tmp_path / "run"), "no labels yet")
+    refused(assay("build", "--run-dir", tmp_path / "run"), "verdicts/decontaminate lacks part")
     refused(assay("train", "--run-dir", tmp_path / "run"), "no pairs yet")
 
 
