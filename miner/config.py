@@ -24,6 +24,9 @@ LANGUAGES = (
     "TypeScript",
     "Rust",
     "PHP",
+    "Kotlin",
+    "Scala",
+    "Swift",
 )
 """Languages that the miner knows, in the spelling of the `language` column."""
 
