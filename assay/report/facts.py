@@ -93,6 +93,7 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
     recipe, seed = _recipe(run, notes)
     found: dict[str, Any] = {}
     sections: dict[str, Callable[[tables.Reader], Any]] = {
+        "repositories": tables.repositories,
         "edits": tables.edits,
         "labels": tables.labels,
         "pairs": tables.pairs,

@@ -329,6 +329,7 @@ def render(facts: dict[str, Any]) -> str:
     charts = svg.Charts()
     pairs, steps = facts.get("pairs"), facts.get("steps")
     tables = (
+        "repositories",
         "edits",
         "labels",
         "pairs",

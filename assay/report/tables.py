@@ -91,6 +91,32 @@ def _months(times: pa.ChunkedArray) -> tuple[Counter[int], int]:
     return _counts(months), len(times) - len(good)
 
 
+def repositories(reader: Reader) -> dict[str, Any]:
+    """What is known of the repositories with the most commits; null is not known."""
+    columns = ["repo", "commits", "contributors", "stars", "issues", "license", "first_commit_time"]
+    known: list[dict[str, Any]] = []
+    rows = commits = 0
+    unknown: Counter[str] = Counter({"stars": 0, "issues": 0, "license": 0})
+    for batch in reader.batches("repositories", columns):
+        rows += len(batch)
+        commits += pc.sum(batch["commits"]).as_py() or 0
+        for column in unknown:
+            unknown[column] += batch[column].null_count
+        known += batch.to_pylist()
+        known.sort(key=lambda row: (-row["commits"], row["repo"]))
+        del known[NAMES:]
+    return {
+        "rows": rows,
+        "commits": commits,
+        "unknown": dict(unknown),
+        "top": [{**row, "repo": name(row["repo"]), "license": _optional(row["license"])} for row in known],
+    }
+
+
+def _optional(value: str | None) -> str | None:
+    return None if value is None else name(value)
+
+
 def edits(reader: Reader) -> dict[str, Any]:
     """Edits by repository, language, month and size, and how they got in."""
     repos: Counter[str] = Counter()
