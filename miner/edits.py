@@ -22,7 +22,7 @@ from miner.blobs import Blobs, MissingBlob, TooLarge, open_blobs
 from miner.config import FetchConfig, MineConfig
 from miner.diff import compare
 from miner.history import Change, FileChange, decode, read_changes, read_history
-from miner.languages import HEADER, language_of, language_of_path
+from miner.languages import language_of, languages_of_path
 from miner.licenses import license_of_header, repository_license
 from miner.messages import is_low_signal
 from miner.putback import PutBack
@@ -90,10 +90,11 @@ def _source_path(config: MineConfig, raw: bytes) -> str:
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in path.split("/")):
         # Whoever writes files by the paths of a data set would write outside of its folder.
         raise _Dropped("not_a_source_file", "a path that git refuses to check out")
-    language = language_of_path(path)
-    wanted = ("C", "C++") if language == HEADER else (language,)
-    if not any(one in config.languages for one in wanted):
-        raise _Dropped("not_a_source_file", language)
+    if why := origins.lock_file(path):
+        raise _Dropped("lock_file", why)
+    told = languages_of_path(path)
+    if not any(one in config.languages for one in told):
+        raise _Dropped("not_a_source_file", " or ".join(told) or None)
     if config.drop_vendored and (why := origins.vendored(path)):
         raise _Dropped("vendored", why)
     if config.drop_generated:

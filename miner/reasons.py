@@ -22,6 +22,7 @@ MINE = {
     "shared_commit": "a repository given earlier has the same commit, as forks do; it is mined from there",
     "path_too_long": "the file's path is longer than any file system takes",
     "path_not_utf8": "the file's path is not UTF-8",
+    "lock_file": "a package manager wrote the file to keep what it resolved",
     "vendored": "the file is other people's code, kept in a folder such as node_modules",
     "generated": "a program wrote the file",
     "minified": "the file is minified",
