@@ -46,7 +46,7 @@ class Edit:
         "SPDX expression of the repository's licence files; null when none was recognised"
     )
     file_license: str | None = column(
-        "SPDX expression that the file's own `SPDX-License-Identifier` gives; null when it has none"
+        "SPDX expression of the file's own header, by tag or by notice; null when it has none"
     )
     merged_by: str | None = column(
         "how it got in: `pr:<n>`, `mr:<n>`, `change:<n>` (Gerrit), `revision:D<n>` (Phabricator), "
@@ -60,7 +60,7 @@ class Edit:
         "commit that the message says this one was picked from, as written there; null when it names none"
     )
     bot: bool = column("the author is a known bot")
-    ai_assisted: str | None = column("assistant named by a trailer of the message; null when none")
+    ai_assisted: str | None = column("assistant that made it or that a trailer names; null when none")
     hunks: list[Hunk] = column("changed regions, top to bottom")
     lines_added: Int32 = column("lines only in the new file")
     lines_removed: Int32 = column("lines only in the old file")
