@@ -389,3 +389,15 @@ def test_low_signal_message_is_dropped_unless_wanted(repo: Builder) -> None:
     commit = repo.commit({"a.py": CHANGED}, "Update README.md")
     assert drops(mine(repo))[commit] == ("low_signal_message", "Update README.md")
     assert commit in edits(mine(repo, drop_low_signal=False))
+
+
+def test_lock_file_of_a_source_language_is_dropped(repo: Builder) -> None:
+    repo.commit({"deno.lock": "{}\n", "gems.rb": "x = 1\n", "package-lock.json": "{}\n"})
+    commit = repo.commit({"package-lock.json": '{"a": 1}\n'})
+    assert reason(mine(repo), commit) == "lock_file"
+
+
+def test_script_without_extension_is_told_by_its_first_line(repo: Builder) -> None:
+    repo.commit({"bin/tool": "#!/usr/bin/env python3\nx = 1\n"})
+    commit = repo.commit({"bin/tool": "#!/usr/bin/env python3\nx = 2\n"})
+    assert edits(mine(repo))[commit].language == "Python"
