@@ -353,7 +353,7 @@ def plan_units(
     history = read_history(repository, config.branches)
     if repository.partial and not repository.fetched:
         _refuse_missing_contents(repository, history.order[-_SAMPLE:])
-    license_id = repository_license(path, repository.head)
+    license_id = repository_license(repository, repository.head)
     slug = slug_of(repository.name, history.order[0])
     seen = {} if seen is None else seen
     units: list[Unit] = []

@@ -17,13 +17,15 @@ from typing import Any
 
 from miner import forge as forges
 from miner.authors import People, is_bot
+from miner.blobs import MissingBlob, TooLarge, open_blobs
 from miner.config import FetchConfig, RepositoriesConfig
 from miner.gitcmd import GitError, git_tokens
 from miner.history import decode
-from miner.licenses import repository_license
+from miner.licenses import license_files, repository_license
 from miner.metadata import Known, Metadata, place_of, read_metadata
 from miner.repository import Repository, name_from_url, open_repository, scrubbed_url, slug_of
 from miner.sources import is_url, local_path
+from miner.trees import files_in
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json
 from schemas.records import RepositoryFacts
@@ -52,25 +54,13 @@ class GitFacts:
     contributors: int
 
 
-def _top(repository: Repository) -> dict[str, tuple[str, int]]:
-    """Name -> (object id, bytes) of the files at the top of HEAD's tree that are looked at here."""
-    found = {}
-    arguments = ["ls-tree", "-z", "--long", "--end-of-options", repository.head]
-    for entry in git_tokens(repository.objects, arguments, (), repository.object_format):
-        about, _, raw = entry.partition(b"\t")
-        mode, kind, oid, size = about.decode("ascii", "replace").split()
-        name = decode(raw)
-        if kind == "blob" and mode != "120000" and (name == ".mailmap" or is_license_file(name)):
-            found[name] = (oid, int(size) if size.isdecimal() else 0)
-    return found
-
-
-def is_license_file(name: str) -> bool:
-    """Whether a file at the top of a tree is named like one that holds a licence."""
-    stem = name.casefold().replace("_", "-")
-    return stem.startswith(
-        ("license", "licence", "copying", "unlicense", "unlicence", "mit-licen", "apache-licen")
-    )
+def _is_small(repository: Repository, mailmap: str) -> bool:
+    with open_blobs(repository) as blobs:
+        try:
+            blobs.read(mailmap, _MAX_MAILMAP)
+        except (MissingBlob, TooLarge):
+            return False
+    return True
 
 
 def _time(raw: bytes) -> int | None:
@@ -86,11 +76,11 @@ def git_facts(repository: Repository) -> GitFacts:
     Raises:
         GitError: git cannot read all of it.
     """
-    top = _top(repository)
+    files = sorted(license_files(repository, repository.head))
+    mailmap = files_in(repository, repository.head, lambda name: name == ".mailmap").get(".mailmap")
     arguments = ["log", "-z", "--format=%H%x00%P%x00%ct%x00%aN%x00%aE", "--end-of-options", repository.head]
-    oid, size = top.pop(".mailmap", ("", 0))
-    if oid and size <= _MAX_MAILMAP:
-        arguments = ["-c", f"mailmap.blob={oid}", *arguments]
+    if mailmap is not None and _is_small(repository, mailmap):
+        arguments = ["-c", f"mailmap.blob={mailmap}", *arguments]
     tokens = git_tokens(repository.objects, arguments, (), repository.object_format)
     commits, roots, last = 0, [], None
     root_times: list[int] = []
@@ -109,7 +99,7 @@ def git_facts(repository: Repository) -> GitFacts:
         if not is_bot(*who):
             people.add(*who)
     return GitFacts(
-        sorted(roots)[:_MAX_ROOTS], commits, min(root_times, default=None), last, sorted(top), len(people)
+        sorted(roots)[:_MAX_ROOTS], commits, min(root_times, default=None), last, files, len(people)
     )
 
 
@@ -295,7 +285,7 @@ def repositories_unit(unit: Unit) -> Iterator[Outcome]:
                 url=repository.url,
                 head=repository.head,
                 object_format=repository.object_format,
-                license=repository_license(repository.path, repository.head),
+                license=repository_license(repository, repository.head),
                 **dataclasses.asdict(facts),
                 **payload["known"],
             ),

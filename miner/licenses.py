@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import pygit2
 
 from miner import spdx
+from miner.blobs import MissingBlob, TooLarge, open_blobs
+from miner.gitcmd import GitError
 from miner.licensetexts import (
     Found,
     notices_in,
@@ -26,7 +25,8 @@ from miner.licensetexts import (
     texts_in,
     words_of,
 )
-from miner.repository import object_reader
+from miner.repository import Repository
+from miner.trees import files_in
 
 MAX_LICENSE_BYTES = 200_000
 _MAX_FILES = 8
@@ -191,23 +191,41 @@ def license_of_header(content: str) -> str | None:
     return spdx.join("OR" if len(ids) > 1 and offers_choice(words) else "AND", sorted(ids))
 
 
-def repository_license(path: Path, commit: str) -> str | None:
+def is_license_file(name: str) -> bool:
+    """Whether a file at the top of a tree is named like one that holds a licence."""
+    return _NAME.fullmatch(name) is not None
+
+
+def license_files(repository: Repository, commit: str) -> dict[str, str]:
+    """Name -> object id of the files of a commit's tree that tell the licence.
+
+    These are files at the top named for it; where there are none, those of REUSE's `LICENSES/` folder.
+
+    Raises:
+        GitError: the tree cannot be read.
+    """
+    top = files_in(repository, commit, is_license_file)
+    if top:
+        return top
+    reuse = files_in(repository, commit, lambda _: True, _REUSE_FOLDER)
+    return {f"{_REUSE_FOLDER}/{name}": oid for name, oid in reuse.items()}
+
+
+def repository_license(repository: Repository, commit: str) -> str | None:
     """The licence that the licence files of a commit's tree tell, or None."""
+    files: list[tuple[str, str]] = []
     try:
-        with object_reader(path) as repo:
-            tree = repo[commit].peel(pygit2.Tree)
-            files: list[tuple[str, str]] = []
-            for entry in tree:
-                name = entry.name or ""
-                if entry.type_str != "blob" or not _NAME.fullmatch(name) or entry.filemode == 0o120000:
-                    continue
-                if repo.odb.read_header(entry.id)[1] > MAX_LICENSE_BYTES or len(files) >= _MAX_FILES:
-                    return None
-                files.append((name, bytes(repo.odb.read(entry.id)[1]).decode("utf-8", "replace")))
-            if not files and _REUSE_FOLDER in tree and isinstance(tree[_REUSE_FOLDER], pygit2.Tree):
-                names = [entry.name or "" for entry in repo[tree[_REUSE_FOLDER].id].peel(pygit2.Tree)]
-                if len(names) <= _MAX_REUSE_FILES:
-                    files = [(f"{_REUSE_FOLDER}/{name}", "") for name in names]
-    except (pygit2.GitError, KeyError, ValueError, UnicodeError):
+        found = license_files(repository, commit)
+        if any(name.startswith(f"{_REUSE_FOLDER}/") for name in found):
+            # Their names are the licences' ids; the texts say no more.
+            return (
+                license_of_files([(name, "") for name in found]) if len(found) <= _MAX_REUSE_FILES else None
+            )
+        if len(found) > _MAX_FILES:
+            return None
+        with open_blobs(repository) as blobs:
+            for name, oid in found.items():
+                files.append((name, blobs.read(oid, MAX_LICENSE_BYTES).decode("utf-8", "replace")))
+    except (GitError, MissingBlob, TooLarge):
         return None
     return license_of_files(files) if files else None

@@ -29,9 +29,11 @@ from miner.blobs import open_blobs
 from miner.config import FetchConfig, MineConfig
 from miner.gitcmd import GitError, git_tokens
 from miner.history import read_history, wanted_branches
+from miner.licenses import license_files
 from miner.network import NetworkError, run_git
 from miner.repository import FETCHED, Repository, open_repository
 from miner.sources import cached_path
+from miner.trees import files_in
 from schemas.errors import AssayError, environment_fault
 from schemas.ids import digest_json
 
@@ -42,7 +44,6 @@ _MAX_REFUSALS = 60
 """Requests for contents that a server may refuse before it is given up."""
 
 _LACKS = re.compile(r"not our ref|missing|bad object|unable to read|corrupt|did not send all", re.IGNORECASE)
-_TOP = re.compile(rb"licen[cs]e|copying|^\.mailmap$|^notice", re.IGNORECASE)
 
 
 @contextlib.contextmanager
@@ -168,14 +169,9 @@ class _Fetch:
 
 
 def _files_at_head(repository: Repository) -> Iterator[str]:
-    """Ids of the files at the top of HEAD's tree that say whose the repository is and who wrote it."""
-    for folder in ([], ["LICENSES/"]):
-        arguments = ["ls-tree", "-z", repository.head, "--", *folder]
-        for entry in git_tokens(repository.objects, arguments, (), repository.object_format):
-            facts, _, path = entry.partition(b"\t")
-            mode, kind, oid = facts.decode().split()
-            if kind == "blob" and mode != "120000" and (folder or _TOP.search(path)):
-                yield oid
+    """Ids of the files of HEAD's tree that say whose the repository is and who wrote it."""
+    yield from license_files(repository, repository.head).values()
+    yield from files_in(repository, repository.head, lambda name: name == ".mailmap").values()
 
 
 def _new_commits(repository: Repository, known: Sequence[str], branches: Sequence[str]) -> list[str]:

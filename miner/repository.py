@@ -18,9 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import RepositoryOpenFlag
 
-from miner.gitcmd import GitError, git_blocks, git_tokens, shadow
+from miner.gitcmd import GitError, git_blocks, git_tokens
 from miner.refs import files_below, git_folders, read_refs, resolve
 from schemas.errors import AssayError, environment_fault
 from schemas.ids import content_id
@@ -66,21 +65,6 @@ def trust_object_store() -> None:
     """
     pygit2.settings.enable_strict_hash_verification(False)
     pygit2.settings.owner_validation = False
-
-
-@contextlib.contextmanager
-def object_reader(path: Path) -> Iterator[pygit2.Repository]:
-    """libgit2 over the object store of the repository at a path, and over nothing else that is there.
-
-    Raises:
-        pygit2.GitError: it has SHA-256 object ids.
-    """
-    trust_object_store()
-    objects = git_folders(path)[1].resolve() / "objects"
-    with shadow(objects) as (folder, _):
-        reader = pygit2.Repository(str(folder), RepositoryOpenFlag.NO_SEARCH)
-        reader.odb.add_disk_alternate(str(objects))
-        yield reader
 
 
 def name_from_url(url: str) -> str | None:
