@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from gitrepos import Builder
+from gitrepos import BASE, Builder
 from hypothesis import given
 from hypothesis import strategies as st
 from license_samples import APACHE, BSD2, BSD3, BSD4, GPL3, LGPL3, MIT
@@ -11,6 +13,7 @@ from license_samples import APACHE, BSD2, BSD3, BSD4, GPL3, LGPL3, MIT
 from miner import spdx
 from miner.licenses import license_of_files, license_of_header, license_of_text, repository_license
 from miner.licensetexts import TEXTS
+from miner.repository import open_repository
 
 EITHER = (
     "This project is dual-licensed under the Apache License 2.0 and the MIT license. Use either license.\n"
@@ -141,12 +144,12 @@ def test_licence_of_several_files_together(files: list[tuple[str, str]], express
 
 def test_reuse_folder_of_a_repository_is_read(repo: Builder) -> None:
     commit = repo.commit({"LICENSES/MIT.txt": MIT, "a.py": "x = 1\n"}, "Add all of it")
-    assert repository_license(repo.path, commit) == "MIT"
+    assert repository_license(open_repository(repo.path), commit) == "MIT"
 
 
 def test_file_about_third_parties_is_no_licence_of_the_repository(repo: Builder) -> None:
     commit = repo.commit({"LICENSE": MIT, "LICENSE-3RD-PARTY": GPL3, "LICENSE.docs": "CC"}, "Add all of it")
-    assert repository_license(repo.path, commit) == "MIT"
+    assert repository_license(open_repository(repo.path), commit) == "MIT"
 
 
 @pytest.mark.parametrize("style", COMMENTS)
@@ -246,3 +249,9 @@ def test_every_known_text_has_a_current_id_and_words_only() -> None:
 def test_texts_made_to_be_slow_are_read_in_one_go(piece: str) -> None:
     license_of_text(piece * (200_000 // len(piece)))
     license_of_header(piece * (200_000 // len(piece)))
+
+
+def test_license_of_a_repository_with_sha256_ids_is_read(build: Callable[..., Builder]) -> None:
+    repo = build("modern", "--object-format=sha256")
+    commit = repo.commit({"LICENSE": MIT, "a.py": BASE})
+    assert repository_license(open_repository(repo.path), commit) == "MIT"
