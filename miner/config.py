@@ -145,30 +145,84 @@ class SelectConfig:
     """Which edits go on to be labelled.
 
     Attributes:
+        message_languages: ISO 639 codes of the languages that messages may be in; empty for any. A message
+            whose language cannot be told is kept.
         min_file_chars: the longer side must have at least this many characters.
         max_file_chars: neither side may have more characters.
+        min_tokens: the longer side must have at least this many estimated tokens.
+        max_tokens: the longer side may have no more estimated tokens; 0 for no bound.
         max_changed_lines: lines added plus lines removed may not be more.
         max_hunks: changed regions may not be more.
+        min_syntax_depth: levels that the syntax trees of both sides must have.
+        syntax_errors: drop edits that break a file that parsed: `trusted` where the grammar accepts nearly
+            all real code (Python, JavaScript, Java, Go, PHP), `all` in every language, `none` nowhere.
+        drop_comment_only: drop edits that change nothing but comments, or docstrings of Python.
+        drop_format_only: drop edits that change nothing but how the code is laid out.
+        drop_personal_data: drop edits with an e-mail address of a person in their changed lines.
         drop_bots: drop edits of known bots.
         drop_reverted: drop edits that a later commit reverts.
         drop_ai_assisted: drop edits whose message names an assistant.
         require_merged: drop edits without a sign of review (`merged_by` is null).
-        licenses: SPDX ids to keep; empty keeps all, an unknown licence too.
+        licenses: SPDX ids to keep, or `permissive` for all permissive ones; empty keeps all, an unknown
+            licence too. The file's own header goes before the repository's licence.
+        reputation: which repositories the three least numbers are for: `remote` for those that were fetched
+            from a URL, `all`, or `none`. What is not known drops nothing.
+        min_stars: least stars of a repository.
+        min_contributors: least contributors.
+        min_issues: least issues, open and closed.
     """
 
+    message_languages: tuple[str, ...] = ("en",)
     min_file_chars: int = 40
     max_file_chars: int = 200_000
+    min_tokens: int = 10
+    max_tokens: int = 0
     max_changed_lines: int = 400
     max_hunks: int = 40
+    min_syntax_depth: int = 3
+    syntax_errors: Literal["trusted", "all", "none"] = "trusted"
+    drop_comment_only: bool = False
+    drop_format_only: bool = True
+    drop_personal_data: bool = True
     drop_bots: bool = True
     drop_reverted: bool = True
     drop_ai_assisted: bool = False
     require_merged: bool = False
     licenses: tuple[str, ...] = ()
+    reputation: Literal["remote", "all", "none"] = "remote"
+    min_stars: int = 15
+    min_contributors: int = 5
+    min_issues: int = 10
 
     def __post_init__(self) -> None:
-        bounds = {"min_file_chars": 0, "max_file_chars": 1, "max_changed_lines": 1, "max_hunks": 1}
-        _at_least("select", self, bounds)
+        least = {"max_file_chars": 1, "max_changed_lines": 1, "max_hunks": 1}
+        zero = ("min_file_chars", "min_tokens", "max_tokens", "min_syntax_depth")
+        counts = ("min_stars", "min_contributors", "min_issues")
+        _at_least("select", self, dict.fromkeys((*zero, *counts), 0) | least)
+        # Tables of names are read only for those who give some.
+        if self.message_languages not in ((), ("en",)):
+            _check_languages(self.message_languages)
+        if self.licenses:
+            _check_licenses(self.licenses)
+
+
+def _check_languages(codes: tuple[str, ...]) -> None:
+    from miner import spoken
+
+    for code in codes:
+        if code not in spoken.LANGUAGES:
+            known = " ".join(sorted(spoken.LANGUAGES))
+            raise AssayError(f"select.message_languages: {code!r} is not known; give some of {known}")
+
+
+def _check_licenses(names: tuple[str, ...]) -> None:
+    from miner.spdx import normalize
+
+    for name in names:
+        if name != "permissive" and normalize(name) is None:
+            raise AssayError(
+                f"select.licenses: {name!r} is no SPDX id; give some such as MIT, or permissive for all such"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
