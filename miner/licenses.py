@@ -11,6 +11,7 @@ are not told.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -52,6 +53,7 @@ _COMMENT = re.compile(r"//|#|\*|--|;|%|@?rem\b|dnl\b|<!--|\{-|\(\*", re.IGNORECA
 _OPENS = re.compile(r"/\*|\"{3}|'{3}|<!--|=begin|\{-|\(\*")
 _CLOSES = {"/*": "*/", '"""': '"""', "'''": "'''", "<!--": "-->", "=begin": "=end", "{-": "-}", "(*": "*)"}
 _HINTS = ("licen", "permission", "redistribution")
+_AFTER_HINT = 1500
 
 
 def _text_ids(text: str) -> tuple[tuple[str, ...], bool]:
@@ -179,13 +181,24 @@ def license_of_header(content: str) -> str | None:
     None. Without a tag, whole licence texts and the usual notices in comments count (Apache-2.0, GPL,
     LGPL, AGPL, MPL, EPL, BSL-1.0, MIT, BSD, ISC, ...). A reference to a licence file gives None.
     """
-    tagged = _tags(content)
+    # The versions of a file nearly always begin alike.
+    return _of_start(content[:_COMMENT_CHARS])
+
+
+@functools.lru_cache(256)
+def _of_start(start: str) -> str | None:
+    tagged = _tags(start)
     if tagged is not None:
         return tagged or None
-    start = content[:_COMMENT_CHARS].lower()
-    if not any(hint in start for hint in _HINTS):
-        return None
-    words = words_of(_comments(content))
+    lowered = start.lower()
+    last = max(map(lowered.rfind, _HINTS))
+    # What a licence or notice says after its last such word is a few lines.
+    return None if last < 0 else _of_notice(start[: last + _AFTER_HINT])
+
+
+@functools.lru_cache(256)
+def _of_notice(start: str) -> str | None:
+    words = words_of(_comments(start))
     texts = texts_in(words)
     ids = {*texts.ids, *notices_in(words)}
     return spdx.join("OR" if len(ids) > 1 and offers_choice(words) else "AND", sorted(ids))
