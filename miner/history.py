@@ -14,7 +14,7 @@ import dataclasses
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,6 +31,9 @@ _MAX_FAILURES = 50
 
 _MAX_MESSAGE = 100_000
 """Bytes of a message that are searched for merges and reverts."""
+
+_KEPT_MESSAGES = 64 << 20
+"""Bytes of messages that are kept for a second look; a longer history is read again for it."""
 
 _TAIL = re.compile(rb"(?: ?\([^()]*\))+$")
 _NUMBER = re.compile(rb"\d+")
@@ -160,8 +163,14 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
     parents: dict[str, list[str]] = {}
     merges: dict[str, str | None] = {}
     claims: dict[str, Claim] = {}
+    kept: list[tuple[str, bytes]] | None = []
+    size = 0
     for commit, above, raw in _messages(repository, heads):
         parents[commit] = above
+        size += len(raw)
+        if kept is not None:
+            kept.append((commit, raw))
+            kept = kept if size <= _KEPT_MESSAGES else None
         if len(above) > 1:
             merges[commit] = provenance.merged_by_merge(decode(raw), repository.name)
         if may_revert(raw) and (claim := claim_of(decode(raw), repository.name)) is not None:
@@ -175,7 +184,8 @@ def read_history(repository: Repository, branches: Sequence[str] = ()) -> Histor
     whole = [*order, *(commit for commits in beside.values() for commit in commits)]
     codes = _merge_codes(whole, owner, merges)
     merged = {commit: codes[merge] for commit, merge in owner.items() if merge in codes}
-    undone = Undone(whole, owner, _named(repository, heads, claims.values()))
+    again = kept if kept is not None else ((one, raw) for one, _, raw in _messages(repository, heads))
+    undone = Undone(whole, owner, _named(again, repository.name, claims.values()))
     return History(order, beside, merged, undone.settle(claims))
 
 
@@ -200,8 +210,8 @@ def _messages(repository: Repository, heads: Sequence[str]) -> Iterator[tuple[st
         ) from None
 
 
-def _named(repository: Repository, heads: Sequence[str], claims: Collection[Claim]) -> Named:
-    """The commits that claims name otherwise than by id: a second look, which few histories need."""
+def _named(messages: Iterable[tuple[str, bytes]], repo: str, claims: Collection[Claim]) -> Named:
+    """The commits that claims name otherwise than by id; messages are looked at only where there is one."""
     names = {name for claim in claims for name in claim.names}
     bases = {claim.base for claim in claims if claim.level}
     found = Named(defaultdict(list), defaultdict(list))
@@ -210,14 +220,16 @@ def _named(repository: Repository, heads: Sequence[str], claims: Collection[Clai
     # Few commits are named. Numbers and subjects are compared before a message is read with care.
     words = {name.rpartition(":")[2].lstrip("D").encode() for name in names}
     subjects = {base.encode("utf-8", "surrogateescape") for base in bases}
-    for commit, _, raw in _messages(repository, heads):
-        subject = b" ".join(raw.lstrip().partition(b"\n")[0].split())
-        if bases and (may_revert(subject) or not subjects.isdisjoint((subject, _TAIL.sub(b"", subject)))):
-            base, level = undo_level(decode(subject))
-            if base in bases:
-                found.subjects[base].append((commit, level))
+    for commit, raw in messages:
+        if bases:
+            subject = b" ".join(raw.lstrip().partition(b"\n")[0].split())
+            plain = _TAIL.sub(b"", subject) if subject.endswith(b")") else subject
+            if subject in subjects or plain in subjects or may_revert(subject):
+                base, level = undo_level(decode(subject))
+                if base in bases:
+                    found.subjects[base].append((commit, level))
         if names and (not words.isdisjoint(_NUMBER.findall(raw)) or b"Change-Id: " in raw):
-            for name in provenance.names_of(decode(raw), repository.name):
+            for name in provenance.names_of(decode(raw), repo):
                 if name in names:
                     found.names[name].append(commit)
     return found
