@@ -17,7 +17,6 @@ _MAX_SUBJECT = 1_000
 _MAX_LEVELS = 100
 _MAX_IDS = 1_000
 
-_HINTS = (b"revert", b"reappl", b"re-appl", b"reland", b"re-land", b"recommit", b"re-commit", b"undo")
 _SPACED = re.compile(rb"back(?:ed|s|ing)?[ -]?out|roll(?:ed|s|ing)?[ -]?(?:back|forward)")
 
 _VERB = r"(?:revert(?:s|ed|ing)?|back(?:s|ed|ing)?[ -]?out|undo(?:es)?|roll(?:s|ed|ing)?[ -]?back(?: of)?)"
@@ -96,7 +95,12 @@ _OPENER = re.compile(
 def may_revert(raw: bytes) -> bool:
     """Whether a raw message holds any word of this module's; a fast look before the others are asked."""
     low = raw.lower()
-    if any(hint in low for hint in _HINTS):
+    if b"revert" in low or b"undo" in low:
+        return True
+    # Written out, since every message of a history is asked.
+    if b"reappl" in low or b"reland" in low or b"recommit" in low:
+        return True
+    if b"re-" in low and (b"re-appl" in low or b"re-land" in low or b"re-commit" in low):
         return True
     return (b"back" in low or b"roll" in low) and _SPACED.search(low) is not None
 
