@@ -38,10 +38,9 @@ class PutBack:
     # Path -> version that the file has now -> version that would undo or redo -> the edits in question.
     _open: dict[bytes, dict[str, dict[str, list[_Edit]]]] = dataclasses.field(default_factory=dict)
 
-    @property
-    def watched(self) -> KeysView[bytes]:
-        """Paths of the files that an edit changed."""
-        return self._open.keys()
+    def __post_init__(self) -> None:
+        """Keep the one view of the paths of the files that an edit changed; it follows the changes."""
+        self.watched: KeysView[bytes] = self._open.keys()
 
     def _watch(self, path: bytes, now: str, awaited: str, edit: _Edit) -> None:
         self._open.setdefault(path, {}).setdefault(now, {}).setdefault(awaited, []).append(edit)
@@ -53,8 +52,9 @@ class PutBack:
         if not followed:
             return
         turned = followed.pop(new_id, [])
-        for awaited, edits in followed.items():
-            versions.setdefault(new_id, {}).setdefault(awaited, []).extend(edits)
+        if followed and (there := versions.setdefault(new_id, followed)) is not followed:
+            for awaited, edits in followed.items():
+                there.setdefault(awaited, []).extend(edits)
         for edit in turned:
             if self._position - edit.position > self.window:
                 continue
