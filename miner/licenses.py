@@ -45,7 +45,7 @@ _REUSE_FOLDER = "LICENSES"
 _NOT_FOR_CODE = re.compile(r"CC|OFL|GFDL|FSFAP|Bitstream|Ubuntu-font")
 
 _TAG = re.compile(r"^(.*?)SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+()/: \t-]*)", re.MULTILINE)
-_TAG_CHARS, _COMMENT_CHARS = 4000, 8000
+_TAG_CHARS, _COMMENT_CHARS = 4000, 5000
 _MAX_LINE = 400
 _TRAILING = re.compile(r"[^A-Za-z0-9)+]+\Z")
 _QUOTES = re.compile(r"\"{3}|'{3}")
