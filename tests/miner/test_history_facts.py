@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+import pytest
 from gitrepos import BASE, Builder, edits, mine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -269,3 +270,14 @@ def test_subject_used_over_and_over_costs_no_more_than_linear_time() -> None:
     claims = dict.fromkeys(order[1::2], Claim((), (), (), "x", 1))
     result = Undone(order, {}, Named({}, about)).settle(claims)
     assert result == dict(zip(order[::2], order[1::2], strict=True))
+
+
+def test_history_too_long_to_keep_its_messages_tells_the_same(
+    repo: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.commit({"a.py": "x = 2\n"}, "Set the value (#1)")
+    repo.commit({"a.py": BASE}, 'Revert "Set the value"')
+    repo.commit({"a.py": "x = 3\n"}, "Reverts #1")
+    before = reverted(repo)
+    monkeypatch.setattr("miner.history._KEPT_MESSAGES", 0)
+    assert reverted(repo) == before != {}
