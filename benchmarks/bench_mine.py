@@ -9,7 +9,8 @@ Peers:
   both blobs, with pygit2's defaults. What a script would do.
 * `git in C`: `git log --raw` and `git cat-file --batch` of what the edits hold, both to /dev/null. It reads
   the same objects and makes nothing of them: a floor.
-* `reading`: our own reader alone, the same commits and contents without languages, messages, hunks, licences.
+* `reading alone` is our own reader doing what the peers do: the same commits and contents, without what makes
+  an edit of them (merges and reverts of the whole history, languages, messages, hunks, patch ids, licences).
 
 Also checked: the commits with one file changed in place, as an independent reading of `git log --raw`
 counts them, are those that mining looks into; and what the datatrove steps and the shards add to the bare
@@ -35,6 +36,7 @@ from assay.worker import run_unit
 from miner.blobs import open_blobs
 from miner.config import MineConfig
 from miner.edits import mine_unit, plan_mine
+from miner.gitcmd import git_tokens
 from miner.history import read_changes, read_history
 from miner.repository import open_repository
 from miner.steps import MINE_OUTPUTS, MineEdits
@@ -44,6 +46,7 @@ from schemas.rundir import RunDir
 from schemas.stage import Keep
 
 SAMPLE = 150
+_COMMITS = ["log", "-z", "--format=%H", "--stdin"]
 ELSEWHERE = {
     *("merge", "root_commit", "no_files", "several_files", "gitlink", "symlink", "not_in_place"),
     *("unreadable_commit", "shared_commit"),
@@ -65,8 +68,9 @@ def reading(repo: Path) -> int:
     """Contents read, nothing made of them."""
     repository = open_repository(repo)
     found = 0
+    commits = [token.decode() for token in git_tokens(repository.objects, _COMMITS, [repository.head])]
     with open_blobs(repository) as blobs:
-        for _, change in read_changes(repository, read_history(repository).order):
+        for _, change in read_changes(repository, commits):
             if change and len(change.parents) == 1 and change.files == 1 and change.first:
                 first = change.first
                 if (
@@ -189,6 +193,8 @@ def main() -> None:
             "pygit2 walk": rate["assay"] / rate["pygit2 walk"],
             "git in C": rate["assay"] / rate["git in C"],
             "git in C, reading alone": rate["reading"] / rate["git in C"],
+            "pygit2 walk, reading alone": rate["reading"] / rate["pygit2 walk"],
+            "PyDriller, reading alone": rate["reading"] / rate["PyDriller"],
             "bare function, with datatrove": rate["wrapped"] / rate["bare"],
         }
         for name, ratio in of.items():
