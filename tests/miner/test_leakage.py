@@ -84,7 +84,7 @@ def test_splits_that_share_nothing_are_told_so(run: RunDir) -> None:
     facts = planted(run, *both(lambda repo: edit(repo, repo, add=lines(repo[0], 8))))
     assert set(facts["must_be_zero"].values()) == {0}
     assert facts["for_information"] == {"test_edits_with_any_ngram_in_train": 0, "most_ngrams_in_train": 0}
-    assert "nothing that must not be" in line_of(facts, "splits")
+    assert "shared: none of" in line_of(facts, "splits")
 
 
 def test_stage_fails_when_its_guard_lets_a_leak_through(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
