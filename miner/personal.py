@@ -51,7 +51,11 @@ def _is_person(local: str, domain: str, top: str) -> bool:
     name = local.lower()
     if top.lower() not in _TOP or any(not label or label.strip("0123456789.x") == "" for label in labels):
         return False
-    if any(label in _MADE_UP for label in labels) or labels[-1].startswith(("example", "your", "noreply")):
+    if (
+        "noreply" in labels
+        or any(label in _MADE_UP for label in labels)
+        or labels[-1].startswith(("example", "your"))
+    ):
         return False
     if name in _ROLES or name.split("+")[0] in _ROLES or "noreply" in name or "no-reply" in name:
         return False
