@@ -176,7 +176,9 @@ class _Reader:
                     opened.append(_Open(kind, start, end, level, literal, docstring, start))
                     entered = cursor.goto_first_child()
                 else:
-                    yield level, kind, self._text(node, kind, around), 0
+                    # The kind of a mark is the mark itself, as written.
+                    named = kind if node.is_named or node.is_missing else ""
+                    yield level, named, self._text(node, kind, around), 0
                 if around is not None and not is_comment(kind):
                     around.named += node.is_named
                     around.last = kind
