@@ -1,11 +1,10 @@
 """The syntax trees of an edit's two sides.
 
 In: a row of `edits`. Out: `Sides`, both trees with their bytes, or None with the reason where a side is no
-text that a parser can take (too large, a NUL) or its language has no grammar. Each side is parsed at most
-once: where an edit begins with the version that the last one ended with, its tree is taken over, and the
-tree of the new side is made from the old one and the change, in a third to a half of the time. A tree with
-errors is always made anew, since how a parser recovers may depend on the tree that it began with, and a
-row's verdict must not depend on its neighbours.
+text that a parser can take (too large, a NUL) or its language has no grammar. A version that the last edit
+ended with is not parsed again, and the tree of the new side is made from the old one and the change, in a
+third to a half of the time. A tree with errors is always made anew, since how a parser recovers may depend
+on the tree that it began with, and a row's verdict must not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -33,11 +32,20 @@ class Sides:
     new_data: bytes
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    """A version that was parsed: its grammar, its bytes and its tree."""
+
+    kind: str
+    data: bytes
+    tree: Tree
+
+
 class Parsed:
-    """Trees of edits that come in order; the last one is kept for the next."""
+    """Trees of edits that come in order, those of one file together; the last tree is kept for the next."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, bytes, Tree] | None = None
+        self._last: _Known | None = None
 
     def sides(self, edit: dict[str, Any]) -> Sides | str:
         """Both trees of an edit, or why there are none, in a few words."""
@@ -45,24 +53,24 @@ class Parsed:
         if language not in LANGUAGES:
             return f"no grammar of {language}"
         try:
-            old_data, new_data = encode_source(edit["old_contents"]), encode_source(edit["new_contents"])
             kind = dialect(language, path)
-            last, self._last = self._last, None
-            if last is not None and last[0] == kind and last[1] == old_data:
-                old = last[2]
-            else:
-                old = parse(old_data, language, path)
-            new = None
-            # Only `parse` looks closer at a text with so many of them.
-            if not old.root_node.has_error and new_data.count(b"<") <= MAX_OPEN_ANGLES:
-                parser = Parser(grammar(language, path))
-                new = parser.parse(new_data, _shifted(old, old_data, new_data))
-            if new is None or new.root_node.has_error:
-                new = parse(new_data, language, path)
+            old_data, new_data = encode_source(edit["old_contents"]), encode_source(edit["new_contents"])
+            old = self._last
+            if old is None or old.kind != kind or old.data != old_data:
+                old = _Known(kind, old_data, parse(old_data, language, path))
+            self._last = _Known(kind, new_data, _changed_tree(old, new_data, language, path))
         except SourceError as error:
             return str(error)
-        self._last = (kind, new_data, new)
-        return Sides(language, old, new, old_data, new_data)
+        return Sides(language, old.tree, self._last.tree, old_data, new_data)
+
+
+def _changed_tree(old: _Known, data: bytes, language: str, path: str) -> Tree:
+    # Only `parse` looks closer at a text with so many open angles.
+    if not old.tree.root_node.has_error and data.count(b"<") <= MAX_OPEN_ANGLES:
+        tree = Parser(grammar(language, path)).parse(data, _shifted(old.tree, old.data, data))
+        if not tree.root_node.has_error:
+            return tree
+    return parse(data, language, path)
 
 
 def _common(one: bytes, other: bytes) -> int:
