@@ -59,10 +59,7 @@ def broken(facts: Mapping[str, Any], estimated: bool = True) -> str:
 def line_of(facts: Mapping[str, Any], what: str) -> str:
     """The facts in one line for a person; the report and the JSON have every count."""
     nothing = f"none of {len(facts['must_be_zero'])} things that must not be"
-    return (
-        f"{what}: {facts['train']:,} train, {facts['test']:,} test; "
-        f"shared: {broken(facts) or nothing}"
-    )
+    return f"{what}: {facts['train']:,} train, {facts['test']:,} test; shared: {broken(facts) or nothing}"
 
 
 def _both(pairs: Iterable[tuple[Any, str]]) -> int:
