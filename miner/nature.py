@@ -233,6 +233,9 @@ class _Reader:
         # `[a,,]` has a hole, and `(a,)` is a tuple for its comma.
         if after not in (b")", b"]", b"}") or around.kind not in _TRAILING or around.last in _BEFORE_HOLE:
             return False
+        # PHP before 7.3 refused one after arguments, so that taking it away mended something.
+        if self.language == "PHP" and around.kind == "arguments":
+            return False
         return around.kind != "tuple" or around.named > 1
 
     def _text(self, node: Node, kind: str, around: _Open | None) -> bytes:
