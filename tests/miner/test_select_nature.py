@@ -152,6 +152,7 @@ def test_whitespace_that_means_something_is_a_change(old: str, new: str, languag
         ("x = 'a'\n", 'x = "a"\n', "Ruby"),
         ("let x = vec(a, b);\n", "let x = vec(\n    a,\n    b,\n);\n", "Rust"),
         ("int x[] = {1, 2};\n", "int x[] = {1, 2,};\n", "C"),
+        ("<?php\n$x = [1, 2];\n", "<?php\n$x = [\n  1,\n  2,\n];\n", "PHP"),
     ],
 )
 def test_change_of_layout_alone_is_told(old: str, new: str, language: str) -> None:
@@ -186,6 +187,7 @@ def test_change_of_layout_alone_is_told(old: str, new: str, language: str) -> No
         ("decltype((x)) y = x;\n", "decltype(x) y = x;\n", "C++"),
         ("char x = 'a';\n", 'char x = "a";\n', "C"),
         ("f(1, 2);\n", "f(12);\n", "C"),
+        ("<?php\nf(\n  1,\n);\n", "<?php\nf(\n  1\n);\n", "PHP"),
     ],
 )
 def test_marks_that_mean_something_are_a_change(old: str, new: str, language: str) -> None:
