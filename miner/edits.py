@@ -420,9 +420,7 @@ def plan_mine(
         try:
             planned = plan_units(config, local_path(given, fetch), left, seen)
             if again := next((unit for unit in planned if unit.name in names), None):
-                raise AssayError(
-                    f"{given}: the same repository as {names[again.name]}, {again.payload['repo']}; give one"
-                )
+                raise AssayError(f"{given}: the same repository as {names[again.name]}; give one of them")
         except AssayError as error:
             if len(repos) == 1:
                 raise

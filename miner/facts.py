@@ -248,7 +248,9 @@ def plan_repositories(
             one = open_repository(local_path(given, fetch))
             unit = _unit(one, *_told(one.name, one.url, files, answers, known_forges))
             if unit.name in units:
-                raise AssayError(f"{given}: the same repository as one given before, {one.name}; give one")
+                raise AssayError(
+                    f"{given}: the same repository as one given before, {one.name}; give one of them"
+                )
         except AssayError as error:
             if len(repos) == 1:
                 raise

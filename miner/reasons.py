@@ -6,7 +6,7 @@ Reports and documentation print these; a code that is not here is a defect.
 from __future__ import annotations
 
 REPOSITORIES = {
-    "unusable_repository": "the folder or URL is no repository that can be read",
+    "unusable_repository": "what was given is no repository that can be read, or the same as one before",
     "unreadable_history": "git cannot read the repository's history to its end",
 }
 

@@ -88,7 +88,10 @@ def local_path(given: str, config: FetchConfig) -> Path:
         return Path(given)
     path = cached_path(given, config)
     if not path.is_dir():
-        raise AssayError(f"{given}: not fetched yet; run mine without --dry-run, or with fetch.update=true")
+        raise AssayError(
+            f"{given}: nothing of it is fetched yet; run mine without --dry-run and with fetch.update=true, "
+            "while its server answers"
+        )
     return path
 
 

@@ -309,7 +309,7 @@ def test_spellings_of_one_url_share_a_cache(tmp_path: Path) -> None:
 
 
 def test_url_that_was_not_fetched_is_said(tmp_path: Path) -> None:
-    with pytest.raises(AssayError, match="not fetched yet"):
+    with pytest.raises(AssayError, match="nothing of it is fetched yet"):
         plan_mine(MineConfig(), ["https://host/o/r"], None, settings(tmp_path))
 
 
