@@ -31,8 +31,8 @@ OUT = Path(__file__).parent / "reference"
 
 # Which tables of the recipe a command reads, and which stages it runs.
 SETTINGS = {
-    "repositories": ("repositories",),
-    "mine": ("repositories", "mine"),
+    "repositories": ("repositories", "fetch"),
+    "mine": ("repositories", "mine", "fetch"),
     "select": ("select",),
     "dedup": ("dedup",),
     "decontaminate": ("decontaminate",),
