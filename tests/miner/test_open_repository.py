@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Callable
@@ -292,3 +293,10 @@ def test_broken_config_is_named_as_the_cause(repo: Builder) -> None:
         config.write("[core\n")
     with pytest.raises(AssayError, match=r"cannot be read \(.*config"):
         open_repository(repo.path)
+
+
+def test_repository_given_twice_is_told_with_what_it_is_the_same_as(repo: Builder) -> None:
+    config = MineConfig()
+    _, again = plan_mine(config, [repo.path, repo.path / ".git"])
+    with pytest.raises(AssayError, match=f"the same repository as {re.escape(str(repo.path))}; give one"):
+        list(mine_unit(config, again))
