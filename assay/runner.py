@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from schemas.steps import UnitStep
 
 ATTEMPTS = 2
-"""How often a unit is given to a worker before it counts as failed, and how often a worker is started."""
+"""How often a unit is given to a worker before it counts as failed."""
+
+_STARTS, _PAUSE = 4, 0.3
+"""How often a worker is started before that counts as impossible, and seconds that each pause is longer."""
 
 PATIENCE = 3.0
 """Seconds for which an interrupt waits for a worker that starts."""
@@ -109,14 +112,16 @@ class Runner:
         os.environ.update(dict.fromkeys(limits, "1"))
         try:
             context.set_forkserver_preload(["assay.quiet", "assay.worker"])
-            for _ in range(ATTEMPTS):
+            for attempt in range(_STARTS):
+                time.sleep(_PAUSE * attempt)
                 slot = _Slot(ProcessPoolExecutor(1, mp_context=context, initializer=start))
                 try:
                     slot.pid = slot.executor.submit(os.getpid).result()
                 except (BrokenProcessPool, ConnectionError, EOFError):
                     if came:
                         raise KeyboardInterrupt from None
-                    # It, or the server that forks workers, died meanwhile; another try starts both.
+                    # It, or the server that forks workers, died meanwhile; another try starts both, once
+                    # the system has noticed that the old one is gone.
                     slot.executor.shutdown(wait=False)
                 else:
                     return slot
