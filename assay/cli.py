@@ -439,4 +439,10 @@ def main() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         _complain("stopped; finished parts are kept, the same command goes on from there")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # It was told already. What is left goes nowhere, or Python would try again and change the status.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = status or 2
     sys.exit(status)
