@@ -38,6 +38,13 @@ SOURCES_OF = {
 }
 """Stage -> the entries of the recipe's `[sources]` that it reads."""
 
+FILES_OF = {
+    "decontaminate": (("decontaminate", "benchmarks"),),
+    "label": (("label", "criteria_file"),),
+    "build": (("label", "criteria_file"),),
+}
+"""Stage -> the settings that name files and that its planning reads."""
+
 
 def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
     """The recipe that a command starts from: a file's, else the run's own, else `start`."""
@@ -80,6 +87,7 @@ class Session:
         self.runner = Runner(flags.workers)
         self._create, self._sources, self._start = create, sources or {}, start
         self._stack = ExitStack()
+        self._ahead: tuple[str, ...] = ()
         self._dry = flags.dry_run
 
     def __enter__(self) -> Session:
@@ -100,6 +108,7 @@ class Session:
             # Taken before the recipe is read: of two commands at once neither may lose what the other set.
             opened.enter_context(self.run.lock())
         base = _base(self.flags, self.run.root / "recipe.toml", self._start)
+        self._base = base
         self._sources_saved = base.sources
         self.recipe = _resolved(base, self.flags, self._sources)
         if not self._dry:
@@ -112,10 +121,18 @@ class Session:
             left.unlink(missing_ok=True)
 
     def _save(self, stage: str) -> None:
-        """Keep the recipe that a stage was planned with; a source that cannot be read must not stay in it."""
+        """Keep the recipe that a stage was planned with; a file that cannot be read must not stay in it.
+
+        So what names files is kept as it was until the stages ahead that read it are planned.
+        """
         kept = {source: getattr(self.recipe.sources, source) for source in SOURCES_OF.get(stage, ())}
         self._sources_saved = dataclasses.replace(self._sources_saved, **kept)
-        text = dataclasses.replace(self.recipe, sources=self._sources_saved).to_toml()
+        kept_recipe = dataclasses.replace(self.recipe, sources=self._sources_saved)
+        for table, field in {one for ahead in self._ahead for one in FILES_OF.get(ahead, ())}:
+            before = getattr(getattr(self._base, table), field)
+            settings = dataclasses.replace(getattr(kept_recipe, table), **{field: before})
+            kept_recipe = dataclasses.replace(kept_recipe, **{table: settings})
+        text = kept_recipe.to_toml()
         saved = self.run.root / "recipe.toml"
         if not saved.exists() or saved.read_text("utf-8") != text:
             shards.write_text(saved, text)
@@ -144,7 +161,8 @@ class Session:
         names = tuple(names)
         if not self._dry and any("repos" in SOURCES_OF.get(name, ()) for name in names):
             self._fetch()
-        for name in names:
+        for position, name in enumerate(names):
+            self._ahead = names[position + 1 :]
             result = self._stage(name)
             if result is None:
                 continue
