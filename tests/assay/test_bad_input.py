@@ -223,3 +223,24 @@ def test_dry_run_of_a_new_run_names_the_folder_that_was_asked_for(tmp_path: Path
     assert json.loads(ran.out)["run_dir"] == "new"
     assert "assay-dry-run" not in ran.out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["decontaminate.benchmarks", "label.criteria_file"])
+def test_mistyped_file_of_a_later_stage_does_not_stay_in_the_recipe(
+    tmp_path: Path, repo: Path, setting: str
+) -> None:
+    run = tmp_path / "run"
+    assert assay("mine", repo, "--run-dir", run).code == 0
+    value = '["typo.jsonl"]' if setting.endswith("s") else "typo.toml"
+    wrong = assay("label", "--run-dir", run, "--set", f"{setting}={value}")
+    assert (wrong.code, "typo" in wrong.err) == (2, True)
+    assert "typo" not in (run / "recipe.toml").read_text()
+    assert assay("label", "--run-dir", run).code == 0
+
+
+def test_file_of_a_later_stage_stays_in_the_recipe_once_it_was_read(tmp_path: Path, repo: Path) -> None:
+    run, benchmark = tmp_path / "run", tmp_path / "bench.jsonl"
+    benchmark.write_text(json.dumps(PROBLEM))
+    assert assay("mine", repo, "--run-dir", run).code == 0
+    assert assay("label", "--run-dir", run, "--benchmark", benchmark).code == 0
+    assert "bench.jsonl" in (run / "recipe.toml").read_text()
