@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import sys
 from collections.abc import Iterator
 
 from tree_sitter import Language, Node, Parser, Tree
@@ -148,11 +149,11 @@ def walk(node: Node) -> Iterator[tuple[Node, int]]:
             level -= 1
 
 
-def tree_depth(tree: Tree) -> int:
-    """Nodes on the longest path from the root to a leaf, both included."""
+def tree_depth(tree: Tree, most: int = sys.maxsize) -> int:
+    """Nodes on the longest path from the root to a leaf, both included; looks no deeper than `most`."""
     cursor = tree.walk()
     level = deepest = 1
-    while True:
+    while deepest < most:
         if cursor.goto_first_child():
             level += 1
             deepest = max(deepest, level)
@@ -161,6 +162,7 @@ def tree_depth(tree: Tree) -> int:
             if not cursor.goto_parent():
                 return deepest
             level -= 1
+    return most
 
 
 def error_bytes(tree: Tree) -> int:

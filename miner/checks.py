@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from decompose.grammars import error_bytes
+from decompose.grammars import error_bytes, tree_depth
 from miner.changed import Region, changed_text, regions
 from miner.config import SelectConfig
 from miner.credentials import REACH, find_credential
@@ -19,7 +19,7 @@ from miner.nature import is_moved_lines, kind_of_change
 from miner.personal import find_personal
 from miner.spdx import PERMISSIVE, allowed_by
 from miner.spoken import unwanted_language
-from miner.syntax import Parsed, Sides, depth_below
+from miner.syntax import Parsed, Sides
 from schemas.tokens import estimate_tokens
 
 Refusal = tuple[str, str | None]
@@ -161,7 +161,7 @@ def _by_syntax(
     broken = sides.new.root_node.has_error
     marks = ["syntax_errors"] if broken else []
     for name, tree in (("old", sides.old), ("new", sides.new)):
-        if depth := depth_below(tree, config.min_syntax_depth):
+        if (depth := tree_depth(tree, config.min_syntax_depth)) < config.min_syntax_depth:
             return ("shallow_syntax", f"{depth} levels in the {name} version"), marks
     strict = config.syntax_errors == "all" or (
         config.syntax_errors == "trusted" and sides.language in TRUSTED

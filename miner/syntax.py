@@ -104,19 +104,3 @@ def _shifted(tree: Tree, old: bytes, new: bytes) -> Tree:
         new_end_point=_point(new, len(new) - end),
     )
     return made
-
-
-def depth_below(tree: Tree, levels: int) -> int:
-    """Depth of the tree when it is less than `levels`, else 0; looks no further than it must."""
-    cursor = tree.walk()
-    level = deepest = 1
-    while level < levels:
-        if cursor.goto_first_child():
-            level += 1
-            deepest = max(deepest, level)
-            continue
-        while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return deepest
-            level -= 1
-    return 0
