@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from split_runs import finish
 
 from miner.config import DedupConfig
 from miner.diff import compare
@@ -17,7 +18,7 @@ from miner.steps import DedupEdits, plan_dedup
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
 from schemas.ids import content_id
-from schemas.records import TABLES, Edit, Verdict
+from schemas.records import Edit, Verdict
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, Output, Unit
 from schemas.steps import ShardWriter, UnitReader
@@ -56,25 +57,6 @@ def edit(repo: str, old: str, new: str, time: int) -> Edit:
         lines_added=1,
         lines_removed=1,
     )
-
-
-def finish(run: RunDir, stage: str, output: Output, unit: str, rows: list[Any], kept: int) -> None:
-    path = run.part_path(stage, output, unit)
-    count, size, digest = shards.write_shard(path, TABLES[output.table], rows)
-    sidecar = shards.Sidecar(
-        table=output.table,
-        split=None,
-        stage=stage,
-        unit=unit,
-        key="k",
-        rows=count,
-        bytes=size,
-        sha256=digest,
-        schema=shards.schema_digest(TABLES[output.table]),
-        accounting=shards.Accounting(count, kept, {"too_large": count - kept} if count > kept else {}),
-        seconds=0.0,
-    )
-    shards.write_sidecar(path, sidecar)
 
 
 def selected(run: RunDir, unit: str, edits: list[Edit], refused: int = 0) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from excerpt_edits import edit
+from split_runs import finish
 
 from miner.config import CutConfig
 from miner.cutting import AFTER
@@ -22,31 +23,12 @@ from schemas.steps import ShardWriter, UnitReader
 OLD = "import os\n\n\ndef f(a):\n    return a\n\n\ndef g(b):\n    return b\n"
 
 
-def finish(run: RunDir, stage: str, output: Output, unit: str, rows: list[Any]) -> None:
-    path = run.part_path(stage, output, unit)
-    count, size, digest = shards.write_shard(path, TABLES[output.table], rows)
-    sidecar = shards.Sidecar(
-        table=output.table,
-        split=None,
-        stage=stage,
-        unit=unit,
-        key="k",
-        rows=count,
-        bytes=size,
-        sha256=digest,
-        schema=shards.schema_digest(TABLES[output.table]),
-        accounting=shards.Accounting(count, count, {}),
-        seconds=0.0,
-    )
-    shards.write_sidecar(path, sidecar)
-
-
 def record(row: dict[str, Any]) -> Edit:
     return Edit(**{**row, "hunks": [Hunk(**hunk) for hunk in row["hunks"]]})
 
 
 def put(run: RunDir, unit: str, rows: list[dict[str, Any]]) -> None:
-    finish(run, "mine", Output("edits"), unit, [record(row) for row in rows])
+    finish(run, "mine", Output("edits"), unit, [record(row) for row in rows], len(rows))
 
 
 def decide(run: RunDir, unit: str, rows: list[dict[str, Any]], refused: tuple[str, ...] = ()) -> None:
@@ -61,7 +43,7 @@ def decide(run: RunDir, unit: str, rows: list[dict[str, Any]], refused: tuple[st
         )
         for row in rows
     ]
-    finish(run, AFTER, VERDICTS, unit, verdicts)
+    finish(run, AFTER, VERDICTS, unit, verdicts, len(verdicts))
 
 
 def cut(run: RunDir, limit: int | None = None) -> list[dict[str, Any]]:

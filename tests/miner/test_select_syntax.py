@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from decompose.grammars import parse, tree_depth
 from miner.changed import changed_text, regions
-from miner.syntax import Parsed, Sides, depth_below
+from miner.syntax import Parsed, Sides
 
 PIECES = (
     "x = 1\n",
@@ -63,10 +63,10 @@ def test_text_that_no_parser_takes_is_told_and_the_next_one_is_parsed() -> None:
 
 
 @given(TEXTS, st.integers(0, 9))
-def test_depth_below_a_bound_is_the_depth_of_the_tree(text: str, bound: int) -> None:
+def test_depth_up_to_a_bound_is_that_of_the_tree(text: str, bound: int) -> None:
     tree = parse(text.encode(), "Python")
     depth = tree_depth(tree)
-    assert depth_below(tree, bound) == (depth if depth < bound else 0)
+    assert tree_depth(tree, bound) == min(depth, bound)
 
 
 @given(st.text("ab\n\r\x0cé\u2028", max_size=30), st.text("ab\n\r\x0cé\u2028", max_size=30))
