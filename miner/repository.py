@@ -314,17 +314,19 @@ def _open(path: Path, git: Path, common: Path) -> Repository:
         if name.startswith(_BRANCHES) and (oid := resolve(name, git, refs)) is not None
     }
     head = _commit_at_head(path, git, refs, branches, objects, object_format)
-    url = settings.get("remote.origin.url", "")
+    url, fetched = settings.get("remote.origin.url", ""), (common / FETCHED).is_file()
+    # A clone of a local folder is named by its own: where it was copied from says nothing.
+    named = name_from_url(url) if fetched or scrubbed_url(url) else None
     return Repository(
         path,
         objects,
-        name_from_url(url) or _folder_name(common),
+        named or _folder_name(common),
         head,
         "promisor" in settings or "extensions.partialclone" in settings,
         object_format,
         url=scrubbed_url(url),
         branches=_by_short_name(branches),
-        fetched=(common / FETCHED).is_file(),
+        fetched=fetched,
     )
 
 
