@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -300,3 +301,10 @@ def test_repository_given_twice_is_told_with_what_it_is_the_same_as(repo: Builde
     _, again = plan_mine(config, [repo.path, repo.path / ".git"])
     with pytest.raises(AssayError, match=f"the same repository as {re.escape(str(repo.path))}; give one"):
         list(mine_unit(config, again))
+
+
+def test_clone_of_a_local_folder_is_named_by_its_own(repo: Builder, tmp_path: Path) -> None:
+    for origin in (str(repo.path), f"file://{repo.path}"):
+        repo.git("clone", "-q", "--bare", origin, str(tmp_path / "engine.git"))
+        assert open_repository(tmp_path / "engine.git").name == "engine"
+        shutil.rmtree(tmp_path / "engine.git")
