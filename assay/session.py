@@ -191,7 +191,9 @@ class Session:
         given = self.recipe.sources.repos
         urls = [check_url(one) for one in given if is_url(one)]
         if urls and not self.recipe.fetch.update:
-            self.tell("no server is asked for what is new (fetch.update=false); what was fetched before is mined")
+            self.tell(
+                "no server is asked for what is new (fetch.update=false); what was fetched before is mined"
+            )
         try:
             for url in urls:
                 try:
