@@ -202,16 +202,18 @@ def ask_forges(
 
 def _unit(repository: Repository, known: Known, source: str | None) -> Unit:
     told = {**dataclasses.asdict(known), "known_from": source}
+    # A local clone has a URL of its origin too, but it was its user who chose it.
+    url = repository.url if repository.fetched else None
     payload: dict[str, Any] = {
         "path": str(repository.path),
         "objects": str(repository.objects),
         "object_format": repository.object_format,
         "repo": repository.name,
-        "url": repository.url,
+        "url": url,
         "head": repository.head,
         "known": told,
     }
-    inputs = {"head": repository.head, "facts": digest_json([repository.name, repository.url, told])}
+    inputs = {"head": repository.head, "facts": digest_json([repository.name, url, told])}
     return Unit(slug_of(repository.name, _oldest(repository)), 1, payload, inputs)
 
 
