@@ -227,8 +227,3 @@ def allowed_by(expression: str | None, wanted: Collection[str]) -> bool:
 
 def _family(name: str) -> str:
     return name.removesuffix("-only").removesuffix("-or-later")
-
-
-def is_permissive(expression: str | None) -> bool:
-    """Whether the terms can be met with licences of `PERMISSIVE` alone; False for an unknown licence."""
-    return allowed_by(expression, PERMISSIVE)
