@@ -98,11 +98,6 @@ def compare(path: bytes, old: bytes, new: bytes) -> tuple[list[Hunk], str]:
     return _read_patch(path, patch.data, skipped)
 
 
-def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
-    """The regions of `compare` alone."""
-    return compare(b"", old, new)[0]
-
-
 def _read_patch(path: bytes, patch: bytes, skipped: int) -> tuple[list[Hunk], str]:
     """Changed regions and id of a patch with context, whose line numbers are `skipped` too low."""
     hunks: list[Hunk] = []
