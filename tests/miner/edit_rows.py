@@ -13,10 +13,10 @@ OLD = "def total(values):\n    return sum(values) + 1\n"
 NEW = "def total(values):\n    return sum(values)\n"
 
 
-def edit(old: str = OLD, new: str = NEW, **change: Any) -> dict[str, Any]:
+def record(old: str = OLD, new: str = NEW, **change: Any) -> Edit:
     """An edit that is kept by default, with any column changed."""
     hunks, patch_id = compare(b"a.py", old.encode(), new.encode())
-    row = Edit(
+    made = Edit(
         id=content_id(old, new, repr(change)),
         repo="ada/engine",
         commit="c" * 40,
@@ -44,4 +44,9 @@ def edit(old: str = OLD, new: str = NEW, **change: Any) -> dict[str, Any]:
         lines_added=sum(hunk.new_lines for hunk in hunks),
         lines_removed=sum(hunk.old_lines for hunk in hunks),
     )
-    return {**dataclasses.asdict(row), **change}
+    return dataclasses.replace(made, **change)
+
+
+def edit(old: str = OLD, new: str = NEW, **change: Any) -> dict[str, Any]:
+    """The same as a row."""
+    return {**dataclasses.asdict(record(old, new)), "id": content_id(old, new, repr(change)), **change}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from miner.diff import compare, line_hunks
+from miner.diff import compare
 from schemas.ids import content_id
 
 PATHS = {"Python": "a.py", "C": "a.c", "Java": "A.java", "JavaScript": "a.js", "TypeScript": "a.tsx"}
@@ -16,7 +16,8 @@ def edit(
 ) -> dict[str, Any]:
     """A row of `edits` that changes one text to another."""
     path = PATHS.get(language, "a.txt")
-    hunks = [dataclasses.asdict(hunk) for hunk in line_hunks(old.encode(), new.encode())]
+    found, patch_id = compare(path.encode(), old.encode(), new.encode())
+    hunks = [dataclasses.asdict(hunk) for hunk in found]
     row = {
         "id": content_id(old, new, message),
         "repo": "owner/project",
@@ -28,7 +29,7 @@ def edit(
         "new_contents": new,
         "old_id": content_id(old),
         "new_id": content_id(new),
-        "patch_id": compare(path.encode(), old.encode(), new.encode())[1],
+        "patch_id": patch_id,
         "subject": message.partition("\n")[0],
         "message": message,
         "author_time": 0,

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edit_rows import record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from split_runs import finish
 
 from miner.config import DedupConfig
-from miner.diff import compare
 from miner.steps import DedupEdits, plan_dedup
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
@@ -29,33 +29,15 @@ BLOCK = [f"    statement {n} of a change\n" for n in range(10)]
 
 
 def edit(repo: str, old: str, new: str, time: int) -> Edit:
-    return Edit(
+    return record(
+        old,
+        new,
         id=content_id(repo, old, new),
         repo=repo,
-        commit="c" * 40,
-        parent="p" * 40,
-        path="a.py",
-        language="Python",
-        old_contents=old,
-        new_contents=new,
         old_id=content_id(old),
         new_id=content_id(new),
-        patch_id=compare(b"a.py", old.encode(), new.encode())[1],
-        subject="Change it",
-        message="Change it",
         author_time=time,
         commit_time=time,
-        license=None,
-        file_license=None,
-        merged_by=None,
-        reverted_by=None,
-        reverted_how=None,
-        cherry_picked_from=None,
-        bot=False,
-        ai_assisted=None,
-        hunks=compare(b"a.py", old.encode(), new.encode())[0],
-        lines_added=1,
-        lines_removed=1,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from miner.diff import line_hunks
+from miner.diff import compare
 from schemas.records import Hunk
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", "a b", "é", "\r"]), max_size=12)
@@ -16,6 +16,10 @@ LINES = st.lists(st.sampled_from(["", "a", "b", "c", "a b", "é", "\r"]), max_si
 
 def as_bytes(lines: list[str], end: bool) -> bytes:
     return ("\n".join(lines) + ("\n" if end and lines else "")).encode()
+
+
+def line_hunks(old: bytes, new: bytes) -> list[Hunk]:
+    return compare(b"a.py", old, new)[0]
 
 
 def patched(old: bytes, new: bytes, hunks: list[Hunk]) -> bytes:

@@ -11,7 +11,7 @@ from gitrepos import BASE, Builder
 
 from miner.config import RepositoriesConfig
 from miner.facts import bad_rows, git_facts, plan_repositories, read_files, repositories_unit, unknown
-from miner.repository import open_repository
+from miner.repository import FETCHED, open_repository
 from schemas.errors import AssayError
 from schemas.records import RepositoryFacts
 from schemas.stage import Drop, Keep
@@ -161,8 +161,14 @@ def test_file_tells_before_the_forge_and_both_are_named(repo: Builder, tmp_path:
     store.write_text(json.dumps({**answer, "fork_of": None, "asked_at": 1, "complete": True}) + "\n")
     row = facts(repo, [file], store)
     assert (row.stars, row.issues, row.known_from) == (7, 9, "stars.csv + github.com")
-    assert row.url == URL
     assert facts(repo, [], store).known_from == "github.com"
+
+
+def test_url_is_that_of_a_fetched_repository_only(repo: Builder) -> None:
+    repo.git("remote", "add", "origin", URL)
+    assert facts(repo).url is None  # its user chose it, wherever it was cloned from
+    (repo.path / ".git" / FETCHED).write_text("{}")
+    assert facts(repo).url == URL
 
 
 def test_damaged_answers_are_refused_with_their_line(repo: Builder, tmp_path: Path) -> None:
