@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-Kind = Literal["calls", "script", "split", "suite"]
+from sandbox.names import FILES, script_file, solution_file
+
+Kind = Literal["calls", "script", "split", "unittest"]
 Status = Literal[
     "ok",
     "exception",
@@ -132,26 +134,30 @@ class RecordedCall:
 class Job:
     """One program to run.
 
-    kind "calls"   imports files["solution.py"] and calls its module-level function `entry` once a `Call`,
-                   each with freshly decoded arguments.
-    kind "script"  runs files[entry] ("main.py" where entry is empty) as __main__ with `stdin`.
-    kind "split"   files["test.py"] runs in one sandbox, files["solution.py"] in another; the test code
-                   reaches the function `entry` (and those named in `exports`) through by-value proxies.
-    kind "suite"   both files in one process, for trusted references only: nothing hides the tests.
+    kind "calls"     imports files["solution.py"] and calls its module-level function `entry` once a `Call`,
+                     each with freshly decoded arguments.
+    kind "script"    runs files[entry] ("main.py" where entry is empty) as __main__ with `stdin`.
+    kind "split"     files["test.py"] runs in one sandbox, files["solution.py"] in another; the test code
+                     reaches the function `entry` (and those named in `exports`) through by-value proxies.
+    kind "unittest"  both files in one process, for trusted references only: nothing hides the tests.
+
+    Kinds "calls" and "script" are for all languages, each with its own file names (`sandbox.names.FILES`:
+    solution.go, Main.java); the other two are for Python.
 
     A suite (test.py) that defines `check` has `check(candidate)` called; otherwise its unittest.TestCase
     classes and `test_*` functions run; otherwise its module-level assertions are the suite. It finds the
     candidate as `candidate`, under its own name, and in a module called `solution`.
 
     files         name -> text; names are relative paths below the working folder
-    record        functions of solution.py whose calls are recorded (kinds "calls" and "suite")
+    record        functions of solution.py whose calls are recorded (kinds "calls" and "unittest")
     record_max    distinct calls kept for each recorded function
     record_bytes  bytes a recorded call may take in encoded form; larger ones are counted as skipped
     exports       further functions of solution.py that a split suite may call by name
     in_place      split: arguments (lists, dicts, sets, bytearrays) that the candidate changes in place are
                   changed for the suite as well. Off, a candidate cannot touch what the suite holds
     argv          script: its command line after the program's name
-    hash_seed     PYTHONHASHSEED of the run; None draws one at random
+    lang          one of `sandbox.names.LANGUAGES`
+    hash_seed     Python: PYTHONHASHSEED of the run; None draws one at random
     """
 
     kind: Kind
@@ -172,6 +178,12 @@ class Job:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"Job.kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
+        if self.lang not in FILES:
+            raise ValueError(f"Job.lang must be one of {', '.join(FILES)}, not {self.lang!r}")
+        if self.lang != "python" and self.kind not in ("calls", "script"):
+            raise ValueError(f"Job.kind {self.kind!r} is for Python only: use 'calls' or 'script'")
+        if self.lang != "python" and (self.record or self.exports or self.in_place):
+            raise ValueError("Job.record, exports and in_place are for Python only")
         for name, text in self.files.items():
             if type(text) is not str:
                 raise ValueError(f"Job.files[{name!r}] must be str, not {type(text).__name__}")
@@ -179,10 +191,10 @@ class Job:
             if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
                 raise ValueError(f"Job.files: {name!r} is not a relative path without '.' and '..'")
         wanted = {
-            "calls": ("solution.py",),
-            "script": (self.entry or "main.py",),
+            "calls": (solution_file(self.lang),),
+            "script": (self.entry or script_file(self.lang),),
             "split": ("solution.py", "test.py"),
-            "suite": ("solution.py", "test.py"),
+            "unittest": ("solution.py", "test.py"),
         }[self.kind]
         for name in wanted:
             if name not in self.files:
@@ -193,8 +205,8 @@ class Job:
                     raise ValueError(f"{name!r} is not the name of a module-level function")
         if self.hash_seed is not None and not 0 <= self.hash_seed < 1 << 32:
             raise ValueError("Job.hash_seed must lie in [0, 2**32) or be None")
-        if self.record and self.kind not in ("calls", "suite"):
-            raise ValueError("Job.record needs kind 'calls' or 'suite'")
+        if self.record and self.kind not in ("calls", "unittest"):
+            raise ValueError("Job.record needs kind 'calls' or 'unittest'")
         if self.record_max < 1 or self.record_bytes < 1:
             raise ValueError("Job.record_max and Job.record_bytes must be positive")
 
@@ -205,7 +217,7 @@ class Result:
 
     status is exactly one of
       ok              calls: the module loaded and each call returned a value or raised (see `outputs`);
-                      script: exit status 0; split and suite: the suite ended normally and, for split,
+                      script: exit status 0; split and unittest: the suite ended normally and, for split,
                       called the candidate at least once
       exception       an exception nobody caught: loading solution.py, a script, or a candidate's
                       exception that came out of the suite; also an `entry` that solution.py lacks
@@ -218,7 +230,7 @@ class Result:
       signal          killed by a signal that no limit explains (detail names it)
       unserializable  a value that the codec refuses, or bytes on the result channel that are no frame
       compile_error   the program's text is not valid in its language
-      failed          split and suite: the suite raised, AssertionError or other: the candidate is wrong
+      failed          split and unittest: the suite raised, AssertionError or other: the candidate is wrong
       invalid_suite   the suite says nothing of the candidate: it did not load, or never called it
       infra_error     our failure (set-up, a dead launcher): no evidence about the program at all
 
@@ -227,7 +239,7 @@ class Result:
     stdout, stderr   text of the program (the candidate's for split), undecodable bytes replaced by U+FFFD
     truncated        more than `output_kb` was written to stdout or stderr and dropped
     wall_s, cpu_s    seconds; cpu_s is the whole tree's
-    max_rss_kb       KiB, largest resident set of one process of the tree
+    max_rss       KiB, largest resident set of one process of the tree
     backend          what ran it: "namespaces" or "plain"
     isolation        what held: "namespaces" or "none"
     trust            "external": expected values never entered; "split": tests in another sandbox;
@@ -246,7 +258,7 @@ class Result:
     truncated: bool = False
     wall_s: float = 0.0
     cpu_s: float = 0.0
-    max_rss_kb: int = 0
+    max_rss: int = 0
     backend: str = ""
     isolation: str = ""
     trust: Trust = "external"

@@ -88,7 +88,7 @@ class Tree:
         self.wait_status: int | None = None
         self.killed_by: int | None = None
         self.cpu_s = 0.0
-        self.max_rss_kb = 0
+        self.max_rss = 0
         self.setup_error = ""
         self.stopped: tuple[Status, str] | None = None
         self.stopped_at = 0.0
@@ -208,7 +208,7 @@ class Tree:
         """Have the launcher kill PID 1, without a reason against the program."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
-            self.cpu_s, self.max_rss_kb = spent(self.process.pid)
+            self.cpu_s, self.max_rss = spent(self.process.pid)
             for number, name in self._open.items():
                 if name == "control":
                     # A word as well as the end: a fork of this process may hold the pipe open.
@@ -312,7 +312,7 @@ class Tree:
             elif word == "usage":
                 user, system, rss = rest.split()
                 self.cpu_s = max(self.cpu_s, float(user) + float(system))
-                self.max_rss_kb = max(self.max_rss_kb, int(rss))
+                self.max_rss = max(self.max_rss, int(rss))
             elif word == "error":
                 self.setup_error = self.setup_error or rest
 

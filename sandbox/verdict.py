@@ -132,8 +132,8 @@ def _strings(payload: bytes, count: int) -> Any:
 
 
 def run_alone(job: Job, launch: Launch) -> Result:
-    """Run a job that is one tree: kinds "calls", "script" and "suite"."""
-    said = Frames(job, suite=job.kind == "suite")
+    """Run a job that is one tree: kinds "calls", "script" and "unittest"."""
+    said = Frames(job, suite=job.kind == "unittest")
 
     def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
         said.take(kind, payload)
@@ -148,7 +148,7 @@ def run_alone(job: Job, launch: Launch) -> Result:
     refused = tree.crowded or (said.failure is not None and said.failure[3] == "processes")
     if refused and status in ("timeout", "exception", "exit"):
         status, detail = "proc_limit", f"{job.limits.processes} processes were alive; {detail}"
-    return _result(tree, said, status, detail, trust="inproc" if job.kind == "suite" else "external")
+    return _result(tree, said, status, detail, trust="inproc" if job.kind == "unittest" else "external")
 
 
 def _result(tree: Tree, said: Frames, status: Status, detail: str, trust: Trust) -> Result:
@@ -161,7 +161,7 @@ def _result(tree: Tree, said: Frames, status: Status, detail: str, trust: Trust)
         truncated=tree.out.truncated or tree.err.truncated,
         wall_s=tree.wall_s,
         cpu_s=tree.cpu_s,
-        max_rss_kb=tree.max_rss_kb,
+        max_rss=tree.max_rss,
         trust=trust,
         detail=" ".join(detail.split())[:_MAX_DETAIL],
         exit_code=os.WEXITSTATUS(ended) if ended is not None and os.WIFEXITED(ended) else None,

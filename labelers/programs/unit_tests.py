@@ -102,7 +102,7 @@ def _record(
     bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
     jobs = [
         Job(
-            "suite",
+            "unittest",
             {"solution.py": program["code"], "test.py": text},
             program["entry_point"],
             limits=bounds,

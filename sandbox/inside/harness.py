@@ -106,7 +106,7 @@ def write_files(folder: str, files: dict[str, str]) -> None:
 def main(config: dict[str, Any], work: str, out: int, requests: int) -> NoReturn:
     channel = Channel(out, requests, config["nonce"])
     _forget_ourselves(config, work)
-    run = {"calls": _calls, "script": _script, "suite": _suite, "candidate": _serve, "test": _test}
+    run = {"calls": _calls, "script": _script, "unittest": _suite, "candidate": _serve, "test": _test}
     try:
         code = run[config["role"]](config, channel, work)
     except BaseException as error:

@@ -208,7 +208,7 @@ def test_a_forged_record_is_no_call_that_could_not_be_made(box: Sandbox) -> None
             return a * b
         """
     files = {"solution.py": textwrap.dedent(source), "test.py": "assert candidate(2, 3) == 6"}
-    result = box.run(Job("suite", files, entry="multiply", record=["multiply"], limits=PATIENT))
+    result = box.run(Job("unittest", files, entry="multiply", record=["multiply"], limits=PATIENT))
     assert (result.status, result.detail, result.recorded) == ("unserializable", "str was due, not int", [])
 
 

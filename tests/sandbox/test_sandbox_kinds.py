@@ -33,7 +33,7 @@ def split(box: Sandbox, solution: str, test: str, **options: object) -> Result:
 
 def suite(box: Sandbox, solution: str, test: str, **options: object) -> Result:
     files = {"solution.py": textwrap.dedent(solution), "test.py": textwrap.dedent(test)}
-    return box.run(Job("suite", files, entry="f", **options))
+    return box.run(Job("unittest", files, entry="f", **options))
 
 
 # -- calls
@@ -466,7 +466,7 @@ def test_a_failing_reference_is_failed(box: Sandbox) -> None:
 
 
 def test_an_unknown_language_is_an_error_and_no_verdict(box: Sandbox) -> None:
-    with pytest.raises(SandboxError, match="'cobol'"):
+    with pytest.raises(ValueError, match="'cobol'"):
         box.run(Job("script", {"main.py": ""}, lang="cobol"))
 
 
