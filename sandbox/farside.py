@@ -1,8 +1,8 @@
 """The code that runs on the far side, compiled once a supervisor.
 
-In: nothing. Out: the command line that boots a bare interpreter, and the bytes it reads first. They hold
-our own modules as code objects: marshal is safe here, since both ends are this interpreter and the file
-between them is sealed. Without this each job would compile the modules anew wherever no byte code can be
+In: nothing. Out: command lines that boot a bare interpreter, and the bytes it reads first. They hold our
+own modules as code objects: marshal is safe here, since both ends are this interpreter and the file
+between them is sealed. Without this each start would compile the modules anew wherever no byte code can be
 cached, and search the path for them wherever it can.
 """
 
@@ -24,12 +24,20 @@ _MODULES = (
     ("sandbox.inside.recorder", "inside/recorder.py"),
     ("sandbox.inside.harness", "inside/harness.py"),
     ("sandbox.inside.kernel", "inside/kernel.py"),
+    ("sandbox.inside.landlock", "inside/landlock.py"),
     ("sandbox.inside.root", "inside/root.py"),
-    ("sandbox.inside.launch", "inside/launch.py"),
+    ("sandbox.inside.program", "inside/program.py"),
+    ("sandbox.inside.init", "inside/init.py"),
+    ("sandbox.inside.server", "inside/server.py"),
+)
+# What a fresh interpreter needs that only runs one program.
+_OF_A_PROGRAM = tuple(
+    f"sandbox{name}"
+    for name in ("", ".codec", ".frames", ".inside", ".inside.suite", ".inside.recorder", ".inside.harness")
 )
 _BOOT = """
 import marshal, sys
-with open(int(sys.argv[1]), "rb", closefd=False) as file:
+with open(%s, "rb", closefd=False) as file:
     size = int.from_bytes(file.read(4), "little")
     for name, code in marshal.loads(file.read(size)):
         module = sys.modules[name] = type(sys)(name)
@@ -40,16 +48,22 @@ with open(int(sys.argv[1]), "rb", closefd=False) as file:
         if code:
             exec(code, module.__dict__)
     config = file.read()
-sys.modules["sandbox.inside.launch"].main(config, sys.argv[1:])
 """
+# The places of `sandbox.inside.program`, which a fresh interpreter does not load.
+_PAYLOAD = 5
+_SERVER = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.server"].main(config, sys.argv[1:])\n'
+_PROGRAM = _BOOT % _PAYLOAD + 'sys.modules["sandbox.inside.harness"].resume(config)\n'
+_OPTIONS = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c")
 
 
 @functools.cache
-def bundle() -> bytes:
-    """Return the far side's modules, preceded by their length in four bytes."""
+def bundle(whole: bool = True) -> bytes:
+    """Return the far side's modules, or only those of a program, preceded by their length in four bytes."""
     here = Path(__file__).parent
     parts = []
     for name, path in _MODULES:
+        if not whole and name not in _OF_A_PROGRAM:
+            continue
         code = None
         if path:
             code = compile((here / path).read_bytes(), str(here / path), "exec", dont_inherit=True)
@@ -58,10 +72,14 @@ def bundle() -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
-def command(descriptors: list[int]) -> list[str]:
-    """Return the command line of a launcher; the first descriptor is the file that holds `bundle` and job."""
-    options = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT)
-    return [executable(), *options, *map(str, descriptors)]
+def server_command(descriptors: list[int]) -> list[str]:
+    """Return the command line of a server; the first descriptor is the file of `bundle` and settings."""
+    return [executable(), *_OPTIONS, _SERVER, *map(str, descriptors)]
+
+
+def program_command() -> list[str]:
+    """Return the command line of a fresh interpreter for one program, whose payload begins with `bundle`."""
+    return [executable(), *_OPTIONS, _PROGRAM]
 
 
 @functools.cache

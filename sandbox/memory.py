@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def measure(root: int, limit_kb: int) -> tuple[int, int]:
-    """Return (KiB in use, tasks of the program alive) for `root`, the launcher, whose child is PID 1."""
+    """Return (KiB in use, tasks of the program alive) for `root`, the parent of the job's PID 1."""
     total = tasks = 0
     pids = _descendants(root)
     for pid in pids:
@@ -55,21 +55,48 @@ def spent(root: int) -> tuple[float, int]:
     return ticks / os.sysconf("SC_CLK_TCK"), peak_kb
 
 
+def waited(root: int) -> float:
+    """Return the seconds that one thread below `root` has spent ready to run while others had the processors.
+
+    The largest, not the sum: threads wait side by side.
+    """
+    longest = 0
+    for pid in _descendants(root):
+        for thread in _threads(pid):
+            try:
+                words = Path(f"/proc/{pid}/task/{thread}/schedstat").read_bytes().split()
+            except OSError:
+                continue
+            if len(words) == 3:
+                longest = max(longest, int(words[1]))
+    return longest / 1e9
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that `pid`, all of its threads, has started and not yet waited for."""
+    found: list[int] = []
+    for thread in _threads(pid):
+        try:
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
+        except OSError:
+            continue
+        found += map(int, text.split())
+    return found
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
 def _descendants(root: int) -> list[int]:
     found: list[int] = []
     queue = [root]
     while queue:
         parent = queue.pop()
-        try:
-            threads = [entry.name for entry in os.scandir(f"/proc/{parent}/task")]
-        except OSError:
-            continue
-        for thread in threads:
-            try:
-                children = Path(f"/proc/{parent}/task/{thread}/children").read_text(encoding="ascii")
-            except OSError:
-                continue
-            queue += map(int, children.split())
+        queue += children(parent)
         if parent != root:
             found.append(parent)
     return found

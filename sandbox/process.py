@@ -9,23 +9,24 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
-import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from sandbox import codec, farside
+from sandbox import codec
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
 from sandbox.job import Limits, Status
-from sandbox.memory import measure, spent
+from sandbox.memory import measure, spent, waited
+from sandbox.server import memory_file
 
 SETUP_S = 20.0
-# How long a tree may take to vanish after it was told to end, before the launcher itself is killed.
+# How long a tree may take to vanish after it was told to end, before the whole worker is killed.
 GRACE_S = 2.0
+# How many times its wall clock limit a program is given when others keep the processors from it.
+MOST_EXCUSED = 20.0
 _RELEASE_S = 0.2
 _TICK_S = 0.05
 _CHUNK = 1 << 18
@@ -37,14 +38,33 @@ _MEMORY_SLACK_KB = 48 << 10
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: `config` goes to the launcher as is, `stdin` becomes the program's file 0."""
+    """What to start: `config` goes to the far side as is, `stdin` becomes the program's file 0.
+
+    bundle   modules that stand before `config`, with their length; four zero bytes where there are none
+    flags    `sandbox.inside.server.BUILD` and its like
+    """
 
     config: dict[str, Any]
     stdin: bytes
     limits: Limits
-    hash_seed: int | None
     requests: bool
     output_stops: bool
+    bundle: bytes = bytes(4)
+    flags: int = 0
+
+
+class Worker(Protocol):
+    """What can begin a job: a warm server, or another tool that is started for each."""
+
+    @property
+    def root_pid(self) -> int:
+        """The parent of the job's PID 1, for looking at the tree from outside."""
+
+    def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
+        """Begin a job with these descriptors (`sandbox.inside.server.PARTS`)."""
+
+    def abandon(self) -> None:
+        """Kill all of it: the job did not end when it was told to."""
 
 
 @dataclass(slots=True)
@@ -68,7 +88,7 @@ OnFrame = Callable[["Tree", bytes, bytes], None]
 
 
 class Tree:
-    """A launcher, its PID 1, the program and whatever the program starts.
+    """PID 1 of a job, the program and whatever the program starts.
 
     started       monotonic seconds when the program began, None before
     wait_status   the program's own, as PID 1 saw it; None where PID 1 was killed first
@@ -77,8 +97,9 @@ class Tree:
     crowded       as many processes were seen alive as the limit allows
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, worker: Worker) -> None:
         self.launch = launch
+        self.worker = worker
         limits = launch.limits
         self.out = Output(limits.output_kb << 10)
         self.err = Output(limits.output_kb << 10)
@@ -96,55 +117,37 @@ class Tree:
         self.released_at = 0.0
         self.exited_at = 0.0
         self.crowded = False
+        self._excused = 0.0
         self._status_text = b""
         self._reader = FrameReader(self.nonce, (limits.result_kb << 10) + (1 << 16))
         self._pending = bytearray()
         self._open: dict[int, str] = {}
-        self._spawn()
+        self._start()
 
-    def _spawn(self) -> None:
+    def _start(self) -> None:
         launch = self.launch
         ours: dict[str, int] = {}
-        theirs: list[int] = []
+        theirs: dict[str, int] = {}
         try:
-            payload = _memory_file(farside.bundle() + codec.encode(launch.config))
-            theirs.append(payload)
-            stdin = _memory_file(launch.stdin)
-            theirs.append(stdin)
-            given = [payload]
-            for name in ("status", "frames", "control", "requests", "out", "err"):
+            theirs["payload"] = memory_file(launch.bundle, codec.encode(launch.config))
+            theirs["stdin"] = memory_file(launch.stdin)
+            for name in ("status", "channel", "control", "requests", "out", "err"):
                 if name == "requests" and not launch.requests:
-                    given.append(-1)
                     continue
                 reader, writer = os.pipe()
                 incoming = name not in ("control", "requests")
                 ours[name] = reader if incoming else writer
-                theirs.append(writer if incoming else reader)
-                given.append(theirs[-1])
+                theirs[name] = writer if incoming else reader
                 os.set_blocking(ours[name], False)
-            *given, out, err = given
-            for number in (out, err):
-                with contextlib.suppress(OSError):
-                    fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            seed = "random" if launch.hash_seed is None else str(launch.hash_seed)
-            self.process = subprocess.Popen(
-                farside.command(given),
-                # Each further arena of malloc would take 64 MiB of a program's address space.
-                env={"PYTHONHASHSEED": seed, "MALLOC_ARENA_MAX": "1"},
-                stdin=stdin,
-                stdout=out,
-                stderr=err,
-                pass_fds=[number for number in given if number >= 0],
-                start_new_session=True,
-            )
+            self.spawned = time.monotonic()
+            self.worker.start(launch.flags, launch.limits.tmpfs_mb, theirs)
         except BaseException:
             for number in ours.values():
                 os.close(number)
             raise
         finally:
-            for number in theirs:
+            for number in theirs.values():
                 os.close(number)
-        self.spawned = time.monotonic()
         self._open = {number: name for name, number in ours.items()}
 
     # -- what the loop needs
@@ -156,7 +159,7 @@ class Tree:
 
     @property
     def finished(self) -> bool:
-        return not any(name in ("status", "out", "err", "frames") for name in self._open.values())
+        return not any(name in ("status", "out", "err", "channel") for name in self._open.values())
 
     def wanted(self) -> list[tuple[int, int]]:
         """The descriptors to poll, each with its event mask."""
@@ -185,7 +188,7 @@ class Tree:
             self._close(name)
         elif name == "status":
             self._read_status(part)
-        elif name == "frames":
+        elif name == "channel":
             self._read_frames(part, on_frame)
         else:
             stream = self.out if name == "out" else self.err
@@ -205,10 +208,10 @@ class Tree:
         self.end()
 
     def end(self) -> None:
-        """Have the launcher kill PID 1, without a reason against the program."""
+        """Have PID 1 killed, without a reason against the program."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
-            self.cpu_s, self.max_rss = spent(self.process.pid)
+            self.cpu_s, self.max_rss = spent(self.worker.root_pid)
             for number, name in self._open.items():
                 if name == "control":
                     # A word as well as the end: a fork of this process may hold the pipe open.
@@ -226,16 +229,16 @@ class Tree:
     def tick(self, now: float) -> float:
         """Enforce deadlines and the tree's memory; return seconds until the next look is due."""
         if "status" not in self._open.values():
-            # PID 1 and the launcher are gone; without a pid namespace something may still hold a pipe.
+            # PID 1 is gone; without a pid namespace something may still hold a pipe.
             self.ended_at = self.ended_at or now
             if now - self.ended_at > GRACE_S:
-                for name in ("frames", "out", "err"):
+                for name in ("channel", "out", "err"):
                     self._close(name)
             return _TICK_S
         if self.stopped_at:
             if now - self.stopped_at > GRACE_S:
-                self.process.kill()
-                for name in ("status", "frames", "out", "err"):
+                self.worker.abandon()
+                for name in ("status", "channel", "out", "err"):
                     self._close(name)
             return _TICK_S
         if self.released_at and now - self.released_at > _RELEASE_S:
@@ -244,37 +247,54 @@ class Tree:
         if self.started is None:
             left = self.spawned + SETUP_S - now
             if left <= 0:
-                self.setup_error = f"the launcher was not ready within {SETUP_S:g} s"
+                self.setup_error = f"the program had not begun within {SETUP_S:g} s"
                 self.stop("infra_error", self.setup_error)
             return max(left, 0)
         if self.wait_status is not None:
             if now - self.exited_at > GRACE_S:
                 self.end()
             return _TICK_S
+        return self._watch(now)
+
+    def _watch(self, now: float) -> float:
+        """Hold a running program to its limits; return seconds until the next look is due."""
+        assert self.started is not None  # noqa: S101 - for the type checker
         limits = self.launch.limits
-        left = self.started + limits.wall_s - now
+        ran = now - self.started
+        left = limits.wall_s + self._excused - ran
+        if left <= 0:
+            self._excused = self._not_its_own(ran)
+            left = limits.wall_s + self._excused - ran
         if left <= 0:
             self.stop("timeout", f"wall clock limit of {limits.wall_s:g} s")
-        elif now - self.started > _TICK_S:
-            used_kb, alive = measure(self.process.pid, limits.memory_mb << 10)
-            self.crowded |= alive >= limits.processes
-            if alive > limits.processes:
-                # Only where no namespace lets the kernel count the job's own processes.
-                self.stop("proc_limit", f"{alive} processes and threads, {limits.processes} allowed")
-            if used_kb > (limits.memory_mb << 10) + _MEMORY_SLACK_KB:
-                self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
+        elif ran > _TICK_S:
+            self._look(limits)
         return max(min(left, _TICK_S), 0)
+
+    def _not_its_own(self, ran: float) -> float:
+        """Seconds in which it was ready to run while programs of others had the processors."""
+        cpu_s, _ = spent(self.worker.root_pid)
+        others = ran - cpu_s / len(os.sched_getaffinity(0))
+        most = MOST_EXCUSED * self.launch.limits.wall_s
+        return max(0.0, min(waited(self.worker.root_pid), others, most))
+
+    def _look(self, limits: Limits) -> None:
+        used_kb, alive = measure(self.worker.root_pid, limits.memory_mb << 10)
+        cpu_s, _ = spent(self.worker.root_pid)
+        self.crowded |= alive >= limits.processes
+        if alive > limits.processes:
+            # Only where no namespace lets the kernel count the job's own processes.
+            self.stop("proc_limit", f"{alive} processes and threads, {limits.processes} allowed")
+        if used_kb > (limits.memory_mb << 10) + _MEMORY_SLACK_KB:
+            self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
+        if cpu_s > limits.cpu_s:
+            self.stop("cpu_limit", f"its processes together took {cpu_s:.2f} s of processor time")
 
     def close(self) -> None:
         """Make sure that nothing is left: no process, no zombie, no descriptor."""
         self._end_clock()
         for name in list(self._open.values()):
             self._close(name)
-        try:
-            self.process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
     # -- inner workings
 
@@ -332,23 +352,7 @@ class Tree:
 
     def _refuse(self, status: Status, detail: str) -> None:
         self.stop(status, detail)
-        self._close("frames")
-
-
-def _memory_file(data: bytes) -> int:
-    """An unnamed file that holds `data`, at its beginning, and that nobody can change."""
-    number = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(number, view) :]
-        os.lseek(number, 0, os.SEEK_SET)
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(number, fcntl.F_ADD_SEALS, seals)
-    except BaseException:
-        os.close(number)
-        raise
-    return number
+        self._close("channel")
 
 
 def attend(trees: list[Tree], on_frame: OnFrame, on_turn: Callable[[], None]) -> None:

@@ -7,57 +7,77 @@ order and with `workers` at once. Wrong: `SandboxUnavailable` when the isolation
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
-import secrets
 import shutil
-import sys
-import sysconfig
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from sandbox import codec, doctor, farside
+from sandbox import doctor, languages, launches
+from sandbox.builds import Build, Builds, default_folder
 from sandbox.job import Job, Layer, Result, SandboxError, SandboxUnavailable
+from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
+from sandbox.pool import Pool
 from sandbox.process import Launch
-from sandbox.verdict import run_alone, run_split
+from sandbox.server import Settings
+from sandbox.verdict import run_alone, run_build, run_split
 
-Backend = Literal["auto", "namespaces", "plain"]
+Backend = Literal["auto", "zygote", "nsrun", "plain"]
 
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
-_SYSTEM_PREFIXES = ("/usr", "/usr/local")
 
 
 class Sandbox:
-    """Runs jobs on one backend.
+    """Runs jobs on one backend; a context manager that closes its warm workers at the end.
 
-    backend   "auto" and "namespaces" isolate fully or raise SandboxUnavailable; "plain" only limits
-              resources, must be asked for, and marks each result with isolation "none"
+    backend   "auto"    "zygote" for Python and "nsrun" for all else, or SandboxUnavailable
+              "zygote"  Python: each job is forked from a warm interpreter inside fresh namespaces
+              "nsrun"   each job is a new process in the same namespaces, all languages
+              "plain"   Python, limits of resources alone: must be asked for, and each result says
+                        isolation "none"
     workers   jobs that `map` runs at once
-    packages  folders of importable packages that programs may use, read-only
+    preload   modules that Python programs find loaded already (backends that fork)
+    packages  folders of importable packages that Python programs may use, read-only
+    retries   further tries of a run that ended in a failure of the sandbox itself
+    cache     folder of what compilers made; None keeps it in memory; by default in the user's cache folder
     """
 
     def __init__(
-        self, backend: Backend = "auto", workers: int = 1, packages: Sequence[str | os.PathLike[str]] = ()
+        self,
+        backend: Backend = "auto",
+        workers: int = 1,
+        preload: Sequence[str] = (),
+        packages: Sequence[str | os.PathLike[str]] = (),
+        retries: int = 1,
+        cache: str | os.PathLike[str] | None = "",
     ) -> None:
-        if backend not in ("auto", "namespaces", "plain"):
-            raise SandboxError(f"no backend {backend!r}: use 'auto', 'namespaces' or 'plain'")
+        if backend not in get_args(Backend):
+            raise SandboxError(f"no backend {backend!r}: use {', '.join(get_args(Backend))}")
         if workers < 1:
             raise SandboxError(f"workers must be at least 1, not {workers}")
-        self.backend = "plain" if backend == "plain" else "namespaces"
+        self.backend = backend
         self.workers = workers
+        self.preload = tuple(preload)
         self.packages = [os.path.realpath(path) for path in packages]
+        self.retries = retries
         for path in self.packages:
             if not Path(path).is_dir():
                 raise SandboxError(f"packages: {path} is not a folder")
-        if self.backend == "namespaces":
+        self._builds = Builds(None if cache is None else Path(cache) if cache else default_folder())
+        if backend != "plain":
             _require_namespaces()
+        self._pool = Pool(most=2 * workers + 2)
+        if self.preload and backend != "nsrun":
+            # A module that cannot be loaded is the caller's to know now, not a verdict later.
+            settings = launches.python_settings(self.packages, self.preload, 0, backend != "plain")
+            with self._pool.borrow(settings):
+                pass
 
     def __enter__(self) -> Sandbox:
         return self
@@ -65,16 +85,28 @@ class Sandbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing outlives a job, so there is nothing to close."""
+        self.close()
+
+    def close(self) -> None:
+        """End the warm workers. Nothing of a job outlives its result anyway."""
+        self._pool.close()
 
     @staticmethod
     def doctor() -> list[Layer]:
         """Measure, with a job that tries to get out, which layers of isolation hold on this machine."""
-        return doctor.layers(lambda job: _run(job, "namespaces", []))
+        pool = Pool(most=1)
+        try:
+            return doctor.layers(lambda job: _run_probe(job, pool))
+        finally:
+            pool.close()
 
     def run(self, job: Job) -> Result:
         """Run one job to its end. Raises SandboxError, or EncodeError for a call that has no encoding."""
-        return _run(job, self.backend, self.packages)
+        for _ in range(self.retries):
+            result = self._run(job)
+            if result.status != "infra_error":
+                return result
+        return self._run(job)
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
         """Run `jobs` with `workers` at once; yield results in order, reading only a little ahead."""
@@ -92,99 +124,115 @@ class Sandbox:
                 future.cancel()
             pool.shutdown(wait=True, cancel_futures=True)
 
+    def _run(self, job: Job) -> Result:
+        namespaces = self.backend != "plain"
+        if job.lang != "python":
+            if self.backend not in ("auto", "nsrun"):
+                raise SandboxError(f"backend {self.backend!r} runs Python only: use 'nsrun' for {job.lang}")
+            backend = "nsrun"
+        elif self.backend == "auto":
+            backend = "nsrun" if job.hash_seed is None else "zygote"
+        else:
+            backend = self.backend
+        try:
+            if job.lang != "python":
+                result = self._run_command(job)
+            else:
+                result = self._run_python(job, fresh=backend == "nsrun" or job.hash_seed is None)
+        except (OSError, SandboxUnavailable) as error:
+            result = Result("infra_error", detail=f"nothing could be started: {error}")
+        result.backend = backend
+        result.isolation = "namespaces" if namespaces else "none"
+        return result
+
+    def _run_python(self, job: Job, fresh: bool) -> Result:
+        namespaces = self.backend != "plain"
+        work = "" if namespaces else tempfile.mkdtemp(prefix="sandbox-")
+        preload = () if fresh else self.preload
+        seed = 0 if fresh else job.hash_seed or 0
+        settings = launches.python_settings(self.packages, preload, seed, namespaces)
+
+        def launch(role: str, own: list[str]) -> Launch:
+            folder = f"{work}/{role}" if work else WORK
+            if work:
+                Path(folder).mkdir()
+            return launches.python_launch(
+                job,
+                role,
+                own,
+                self.packages,
+                namespaces=namespaces,
+                work=folder,
+                fresh=fresh,
+                own_processes=_own_processes(),
+            )
+
+        try:
+            if job.kind != "split":
+                with self._pool.borrow(settings) as server:
+                    return run_alone(job, launch(job.kind, list(job.files)), server)
+            with self._pool.borrow(settings) as one, self._pool.borrow(settings) as other:
+                test = launch("test", ["test.py"])
+                return run_split(job, (test, one), (launch("candidate", ["solution.py"]), other))
+        finally:
+            if work:
+                shutil.rmtree(work, ignore_errors=True)
+
+    def _run_command(self, job: Job) -> Result:
+        language = languages.get(job.lang)
+        if job.kind not in language.kinds:
+            raise SandboxError(f"{language.title} runs jobs of kind {', '.join(language.kinds)} only")
+        try:
+            toolchain = language.find()
+        except ToolchainMissing as error:
+            return Result("infra_error", detail=str(error))
+        plan = language.plan(job, toolchain)
+        settings = launches.system_settings(toolchain)
+        built = None
+        if plan.build is not None:
+            build = self._built(language, toolchain, plan, settings)
+            if build.status != "ok":
+                return Result(build.status, stdout=build.stdout, stderr=build.stderr, detail=build.detail)
+            built = build.files
+        with self._pool.borrow(settings) as server:
+            launch = launches.command_launch(job, language, plan, built, _own_processes())
+            return run_alone(job, launch, server)
+
+    def _built(self, language: Language, toolchain: Toolchain, plan: Plan, settings: Settings) -> Build:
+        step = plan.build
+        assert step is not None  # noqa: S101 - for the type checker
+
+        def build() -> Build:
+            with self._pool.borrow(settings) as server:
+                return run_build(launches.build_launch(plan, step, BUILD_LIMITS, _own_processes()), server)
+
+        return self._builds.get(build_key(language.name, toolchain, plan), build)
+
+
+@functools.cache
+def _own_processes() -> int:
+    """Processes of ours that the kernel counts against the program's limit: they share its uid."""
+    return 2 if os.geteuid() == 0 else 3
+
+
+def _run_probe(job: Job, pool: Pool) -> Result:
+    settings = launches.python_settings((), (), 0, True)
+    launch = launches.python_launch(
+        job, job.kind, list(job.files), (), namespaces=True, own_processes=_own_processes()
+    )
+    try:
+        with pool.borrow(settings) as server:
+            return run_alone(job, launch, server)
+    except (OSError, SandboxError) as error:
+        return Result("infra_error", detail=str(error))
+
 
 @functools.cache
 def _require_namespaces() -> None:
-    problem = doctor.problem(lambda job: _run(job, "namespaces", []))
+    pool = Pool(most=1)
+    try:
+        problem = doctor.problem(lambda job: _run_probe(job, pool))
+    finally:
+        pool.close()
     if problem:
         raise SandboxUnavailable(problem)
-
-
-def _run(job: Job, backend: str, packages: list[str]) -> Result:
-    if job.lang != "python":
-        raise SandboxError(f"no toolchain for the language {job.lang!r}: this sandbox runs 'python'")
-    work = tempfile.mkdtemp(prefix="sandbox-") if backend == "plain" else ""
-    try:
-        if job.kind == "split":
-            test, candidate = (
-                _launch(job, backend, packages, role, [name], work and f"{work}/{role}")
-                for role, name in (("test", "test.py"), ("candidate", "solution.py"))
-            )
-            result = run_split(job, test, candidate)
-        else:
-            launch = _launch(job, backend, packages, job.kind, list(job.files), work)
-            result = run_alone(job, launch)
-    except OSError as error:
-        result = Result("infra_error", detail=f"nothing could be started: {error}")
-    finally:
-        if work:
-            shutil.rmtree(work, ignore_errors=True)
-    result.backend = backend
-    result.isolation = "none" if backend == "plain" else "namespaces"
-    return result
-
-
-def _launch(job: Job, backend: str, packages: list[str], role: str, own: list[str], work: str) -> Launch:
-    """Describe one process tree. Of the two program files of a split job each side gets its own only."""
-    if work:
-        Path(work).mkdir(exist_ok=True)
-    others = {"solution.py", "test.py"} - set(own) if job.kind == "split" else set()
-    config: dict[str, Any] = {
-        "isolation": "none" if backend == "plain" else "namespaces",
-        "role": role,
-        "nonce": secrets.token_bytes(8),
-        "files": {name: text for name, text in job.files.items() if name not in others},
-        "entry": job.entry,
-        "exports": list(job.exports),
-        "in_place": job.in_place,
-        "calls": [codec.encode((list(call.args), dict(call.kwargs))) for call in job.calls],
-        "record": list(job.record),
-        "record_max": job.record_max,
-        "record_bytes": job.record_bytes,
-        "result_bytes": job.limits.result_kb << 10,
-        "argv": list(job.argv),
-        "limits": dataclasses.asdict(job.limits),
-        "binds": [*_python_paths(), *packages],
-        "packages": packages,
-        "work": work,
-        "requests": job.kind == "split",
-    }
-    return Launch(
-        config=config,
-        stdin=job.stdin.encode("utf-8", "surrogatepass") if role == "script" else b"",
-        limits=job.limits,
-        hash_seed=job.hash_seed,
-        requests=job.kind == "split",
-        output_stops=job.kind == "script",
-    )
-
-
-@functools.cache
-def _stdlib() -> list[str]:
-    """The standard library's entries of sys.path."""
-    names = {sysconfig.get_path(name, vars=_base_vars()) for name in ("stdlib", "platstdlib")}
-    return sorted({path for name in names for path in (name, f"{name}/lib-dynload")})
-
-
-def _base_vars() -> dict[str, str]:
-    return {"base": sys.base_prefix, "platbase": sys.base_exec_prefix, "installed_base": sys.base_prefix}
-
-
-@functools.cache
-def _python_paths() -> tuple[str, ...]:
-    """The files and folders of the host that an interpreter needs, none inside another."""
-    executable = farside.executable()
-    wanted = [executable, *_stdlib()]
-    for prefix in {sys.base_prefix, sys.base_exec_prefix}:
-        if prefix not in _SYSTEM_PREFIXES:
-            wanted += [f"{prefix}/lib", f"{prefix}/lib64"]
-    library = sysconfig.get_config_var("INSTSONAME")
-    folder = sysconfig.get_config_var("LIBDIR")
-    if library and folder:
-        wanted.append(f"{folder}/{library}")
-    wanted += ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"]
-    paths: list[str] = []
-    for path in sorted({os.path.realpath(path) for path in wanted if Path(path).exists()}):
-        if not any(path.startswith(f"{one}/") for one in paths):
-            paths.append(path)
-    return tuple(paths)

@@ -1,6 +1,6 @@
 """From what the processes of a job did to the one status that names it.
 
-In: the frames that hostile code may have written, and the facts that PID 1 and the launcher report.
+In: the frames that hostile code may have written, and the facts that PID 1 and its server report.
 Out: a `Result`. Facts outrank frames: a frame can make a result worse or hold a value, and "ok" still
 needs every value present. Wrong: nothing is raised; a frame that makes no sense stops its tree with
 "unserializable".
@@ -13,9 +13,10 @@ import signal
 from typing import Any
 
 from sandbox import codec
+from sandbox.builds import Build
 from sandbox.inside import harness
 from sandbox.job import ErrorRecord, Job, RecordedCall, Result, Status, Trust
-from sandbox.process import Launch, Tree, attend
+from sandbox.process import Launch, Tree, Worker, attend
 
 _MAX_DETAIL = 500
 _MAX_TEXT = 4000
@@ -131,14 +132,14 @@ def _strings(payload: bytes, count: int) -> Any:
     ]
 
 
-def run_alone(job: Job, launch: Launch) -> Result:
+def run_alone(job: Job, launch: Launch, worker: Worker) -> Result:
     """Run a job that is one tree: kinds "calls", "script" and "unittest"."""
     said = Frames(job, suite=job.kind == "unittest")
 
     def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
         said.take(kind, payload)
 
-    tree = Tree(launch)
+    tree = Tree(launch, worker)
     try:
         attend([tree], on_frame, lambda: None)
     finally:
@@ -146,7 +147,7 @@ def run_alone(job: Job, launch: Launch) -> Result:
     judge = _judge_script if job.kind == "script" else _judge_calls
     status, detail = _fact(tree) or judge(tree, said)
     refused = tree.crowded or (said.failure is not None and said.failure[3] == "processes")
-    if refused and status in ("timeout", "exception", "exit"):
+    if refused and status in ("timeout", "cpu_limit", "exception", "exit"):
         status, detail = "proc_limit", f"{job.limits.processes} processes were alive; {detail}"
     return _result(tree, said, status, detail, trust="inproc" if job.kind == "unittest" else "external")
 
@@ -179,7 +180,7 @@ def _fact(tree: Tree) -> Verdict | None:
     if tree.wait_status is None:
         text = tree.err.text().strip().rsplit("\n", 1)[-1]
         by = f" by signal {tree.killed_by}" if tree.killed_by else ""
-        return "infra_error", f"the launcher ended{by} without a report. {text}".strip()
+        return "infra_error", f"PID 1 ended{by} without a report. {text}".strip()
     if not os.WIFSIGNALED(tree.wait_status):
         return None
     number = os.WTERMSIG(tree.wait_status)
@@ -236,14 +237,51 @@ def _judge_script(tree: Tree, said: Frames) -> Verdict:
     return _failure(said) or ("exit", f"exit status {code}")
 
 
-def run_split(job: Job, test: Launch, candidate: Launch) -> Result:
+def run_build(launch: Launch, worker: Worker) -> Build:
+    """Run a compiler; what it left comes from PID 1, after the compiler's end."""
+    files: dict[str, bytes] = {}
+
+    def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
+        if kind == harness.BUILT:
+            path, mode, contents = _parts(codec.decode(payload), list, 3)
+            _checked(mode, int)
+            files[_checked(path, str)] = _checked(contents, bytes)
+        elif kind != harness.DONE:
+            raise codec.DecodeError(f"a frame {kind!r} that was not due")
+
+    tree = Tree(launch, worker)
+    try:
+        attend([tree], on_frame, lambda: None)
+    finally:
+        tree.close()
+    status, detail = _judge_build(tree, bool(files))
+    kept = files if status == "ok" else {}
+    return Build(status, kept, detail[:_MAX_DETAIL], stdout=tree.out.text(), stderr=tree.err.text())
+
+
+def _judge_build(tree: Tree, left_files: bool) -> Verdict:
+    fact = _fact(tree)
+    if fact is not None:
+        status: Status = "infra_error" if fact[0] == "infra_error" else "compile_error"
+        return status, f"the compiler: {fact[0]}: {fact[1]}"
+    code = os.WEXITSTATUS(tree.wait_status or 0)
+    if code:
+        lines = (tree.err.text().strip() or tree.out.text().strip()).split("\n")
+        first = next((line for line in lines if "error" in line.lower()), lines[0])
+        return "compile_error", first or f"the compiler: exit status {code}"
+    if not left_files:
+        return "compile_error", "the compiler left nothing to run"
+    return "ok", ""
+
+
+def run_split(job: Job, test: tuple[Launch, Worker], candidate: tuple[Launch, Worker]) -> Result:
     """Run the two halves of a split job and carry calls from one to the other."""
     relay = _Relay(job)
     trees: list[Tree] = []
     try:
-        relay.test = Tree(test)
+        relay.test = Tree(*test)
         trees.append(relay.test)
-        relay.candidate = Tree(candidate)
+        relay.candidate = Tree(*candidate)
         trees.append(relay.candidate)
         attend(trees, relay.on_frame, relay.on_turn)
     finally:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import gc
 import os
 import struct
 import sys
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 READY, OUTPUT, RECORD, DONE, FAILURE = b"R", b"O", b"P", b"D", b"X"
 # Frames between the halves of a split job: begin; call this; it came to that.
 GO, QUERY, ANSWER = b"G", b"Q", b"A"
+# A file that a build left, sent by PID 1.
+BUILT = b"B"
 # First byte of an outcome: a value, an exception, a value that has no encoding.
 VALUE, ERROR, UNENCODABLE = b"v", b"e", b"u"
 
@@ -95,17 +98,37 @@ class Channel:
         return bytes(parts)
 
 
-def write_files(folder: str, files: dict[str, str]) -> None:
-    for name, text in files.items():
+def write_files(folder: str, files: dict[str, str | bytes]) -> None:
+    """Write `files` below `folder`; bytes are what a build made, and may be run."""
+    for name, contents in files.items():
         path = f"{folder}/{name}"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
+        if "/" in name:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        data = contents if isinstance(contents, bytes) else contents.encode("utf-8", "surrogatepass")
+        mode = 0o755 if isinstance(contents, bytes) else 0o644
+        descriptor = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, mode)
+        with open(descriptor, "wb", buffering=0) as file:
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
+
+
+# The descriptors of a program in a fresh interpreter: results, requests, and the file it all came in.
+_CHANNEL, _REQUESTS, _PAYLOAD = 3, 4, 5
+
+
+def resume(encoded: bytes) -> NoReturn:
+    """Go on in a fresh interpreter that was started for this program alone."""
+    os.close(_PAYLOAD)
+    config: dict[str, Any] = codec.decode(encoded)
+    os.environ.clear()
+    main(config, config["work"], _CHANNEL, _REQUESTS)
 
 
 def main(config: dict[str, Any], work: str, out: int, requests: int) -> NoReturn:
     channel = Channel(out, requests, config["nonce"])
     _forget_ourselves(config, work)
+    _reseed()
     run = {"calls": _calls, "script": _script, "unittest": _suite, "candidate": _serve, "test": _test}
     try:
         code = run[config["role"]](config, channel, work)
@@ -130,6 +153,50 @@ def _forget_ourselves(config: dict[str, Any], work: str) -> None:
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
     builtins.help = _sitebuiltins._Helper()
+
+
+def warm_up() -> None:
+    """Do once what each program does, so that the interpreter has its tables before it is forked."""
+    import _sitebuiltins
+    import atexit
+
+    del _sitebuiltins, atexit
+    scope: dict[str, Any] = {}
+    exec(suite.compiled(_WARMING, "<warming>"), scope)
+    _checked = codec.decode(codec.encode([[1, 2.5, "text"], {"key": (True, None, b"bytes")}, {1}]))
+    frames.pack(bytes(8), OUTPUT, outcome_of(_Apply(scope["f"], _checked, {}), 1 << 20)[0])
+
+
+# A little of everything that a compiler meets.
+_WARMING = """
+import math, itertools, collections, re, functools, string, heapq, bisect, random, copy, typing
+from typing import List
+class C:
+    def __init__(self, a: int = 1, *rest, **more): self.a = a
+def f(*args: List[int]) -> float:
+    \"\"\"Text.\"\"\"
+    total, found = 0.0, {}
+    for index, value in enumerate(args):
+        if isinstance(value, list) and not found.get(str(index)):
+            total += sum(x for x in value if isinstance(x, (int, float)))
+            found[f"{index!r}"] = [y * 2 for y in range(3)]
+        elif value is None: break
+        else: continue
+    while total > 1e9: total //= 2
+    try:
+        assert total >= 0, "never"
+        return sorted(found, key=lambda k: -len(k)) and total
+    except (ValueError, TypeError) as error: raise
+    finally: found.clear()
+"""
+
+
+def _reseed() -> None:
+    """Draw anew what a library drew when it was loaded ahead; `random` does so itself after a fork."""
+    gc.enable()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and "numpy.random" in sys.modules:
+        numpy.random.seed()
 
 
 def finish(code: int) -> NoReturn:

@@ -23,12 +23,15 @@ CLONE_ALL_NEW = (
     CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
 )
 
+CLONE_PIDFD = 0x00001000
+
 MS_RDONLY = 1
 MS_NOSUID = 2
 MS_NODEV = 4
 MS_NOEXEC = 8
 MS_REMOUNT = 32
 MS_BIND = 4096
+MS_MOVE = 8192
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
@@ -43,7 +46,10 @@ PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
 
-_libc = ctypes.CDLL(None, use_errno=True)
+SIGPIPE, SIGCHLD, SIGXFSZ = 13, 17, 25
+
+# Functions called through it keep the interpreter's lock: a process that is cloned in between has it too.
+_libc = ctypes.PyDLL(None, use_errno=True)
 _libc.mount.argtypes = (
     ctypes.c_char_p,
     ctypes.c_char_p,
@@ -68,6 +74,20 @@ def set_signal(number: int, action: int | None) -> int | None:
     """Set a signal's action by the C library's own pointer (0: default) and return the one before."""
     before: int | None = _libc.signal(number, action)
     return before
+
+
+def clone(flags: int) -> tuple[int, int]:
+    """Fork into new namespaces; return (pid, pidfd) to the parent and (0, -1) to the child.
+
+    The child runs none of the handlers that `os.fork` runs: it must fork again before foreign code does.
+    """
+    handle = ctypes.c_int(-1)
+    number = {"x86_64": 56, "aarch64": 220}[machine()]
+    pid: int = _libc.syscall(
+        number, ctypes.c_long(flags | CLONE_PIDFD | SIGCHLD), 0, ctypes.byref(handle), 0, 0
+    )
+    _check(min(pid, 0), "clone")
+    return pid, handle.value
 
 
 def unshare(flags: int, what: str) -> None:
@@ -109,8 +129,8 @@ def machine() -> str:
     return name
 
 
-def drop_capabilities() -> None:
-    """Empty the bounding, ambient, permitted, effective and inheritable sets, for good."""
+def bar_capabilities() -> None:
+    """Empty the bounding and ambient sets: nothing that this process starts can come to have more."""
     for capability in range(64):
         try:
             prctl(PR_CAPBSET_DROP, capability)
@@ -118,6 +138,10 @@ def drop_capabilities() -> None:
             break  # past the last capability of this kernel, or none to drop from
     # Kernels before 4.3 have no ambient set to clear.
     _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Empty the permitted, effective and inheritable sets, for good."""
     header = struct.pack("=Ii", 0x20080522, 0)
     number = {"x86_64": 126, "aarch64": 91}[machine()]
     _check(_libc.syscall(number, header, bytes(24)), "capset")
@@ -289,9 +313,19 @@ def seccomp_program(name: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in code)
 
 
-def install_seccomp() -> None:
-    """Put this process and all it will start under the filter. Needs no_new_privs. There is no way back."""
+_prepared: list[ctypes.Array[ctypes.c_char]] = []
+
+
+def prepare_seccomp() -> None:
+    """Assemble the filter ahead, for the processes to be forked from this one."""
     code = seccomp_program(machine())
     program = ctypes.create_string_buffer(code, len(code))
     head = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(program)))
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(head))
+    _prepared[:] = [head, program]
+
+
+def install_seccomp() -> None:
+    """Put this process and all it will start under the filter. Needs no_new_privs. There is no way back."""
+    if not _prepared:
+        prepare_seccomp()
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(_prepared[0]))

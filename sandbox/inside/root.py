@@ -1,12 +1,13 @@
 """Namespaces and the small read-only root, made by the launcher before any foreign code exists.
 
-In: the paths that Python needs. Out: this process sits in new namespaces, and its root holds those
-paths (read-only), a few devices, a bounded tmpfs at /tmp, and nothing else of the host.
+In: the paths that programs need. Out: this process sits in new namespaces, and its root holds those
+paths (read-only) and a few devices, and nothing else of the host; each job mounts a bounded tmpfs at /tmp
+and a /proc upon it.
 Wrong: OSError naming the call; the caller reports it and runs nothing.
 """
 
 # pathlib and contextlib would cost more to import than the rest of the launcher.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211, S108
+# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211, S108
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ from sandbox.inside import kernel
 INNER_ID = 65534
 FIRST_HOST_ID = 200000
 WORK = "/tmp/work"
+# Where the tmpfs of a job is made before it is moved to /tmp.
+_NEW = "/new"
 
 _BASES = ("/sys", "/mnt", "/run", "/tmp")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -34,6 +37,15 @@ _LINKS = {
 _READ_ONLY_ATTRIBUTES = 1 | 2 | 4  # MOUNT_ATTR_RDONLY, NOSUID, NODEV
 _SHARED_WITH_MS = 2 | 4 | 8 | 1024 | 2048  # statvfs flags that have the same value as mount flags
 _ST_RELATIME, _MS_RELATIME = 4096, 1 << 21
+
+
+class JobMounts:
+    """What the mount namespace of one job gets: a tmpfs of so many MiB, maybe executable."""
+
+    def __init__(self, tmpfs_mb: int, executable: bool, late: list[str]) -> None:
+        self.tmpfs_mb = tmpfs_mb
+        self.executable = executable
+        self.late = late
 
 
 def enter_namespaces(as_root: bool) -> None:
@@ -65,19 +77,18 @@ def map_ids(uid: int, gid: int) -> None:
             os.close(descriptor)
 
 
-def build(binds: list[str], tmpfs_mb: int) -> None:
+def build(binds: list[str]) -> None:
     """Make the new root from `binds` (absolute paths, no symbolic links) and move into it, but for `seal`."""
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     base = _base(binds)
     kernel.mount("tmpfs", base, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
     early = [path for path in binds if not path.startswith("/tmp/")]
-    late = [path for path in binds if path.startswith("/tmp/")]
     for path in early:
         _bind(path, base)
     for name in ("lib", "lib64", "bin"):
         if os.path.islink(f"/{name}") and not os.path.lexists(f"{base}/{name}"):
             os.symlink(os.readlink(f"/{name}"), f"{base}/{name}")
-    for name in ("dev", "proc", "tmp"):
+    for name in ("dev", "proc", "tmp", *([_NEW.strip("/")] if late_binds(binds) else [])):
         os.makedirs(f"{base}/{name}", exist_ok=True)
     for name in _DEVICES:
         _touch(f"{base}/dev/{name}")
@@ -86,17 +97,9 @@ def build(binds: list[str], tmpfs_mb: int) -> None:
     _read_only(base, early)
     for name in _DEVICES:
         kernel.mount(f"/dev/{name}", f"{base}/dev/{name}", flags=kernel.MS_BIND)
-    kernel.mount(
-        "tmpfs",
-        f"{base}/tmp",
-        "tmpfs",
-        kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC,
-        f"size={tmpfs_mb}m,nr_inodes=16384,mode=1777",
-    )
-    os.mkdir(f"{base}{WORK}")
-    os.chmod(f"{base}{WORK}", 0o1777)  # noqa: S103 - the uid that will write here is not decided yet
-    # Below the tmpfs that would have covered them.
-    for path in late:
+    # Each job mounts a writable one of its own over this, which only holds binds from below the host's /tmp.
+    kernel.mount("tmpfs", f"{base}/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
+    for path in late_binds(binds):
         _bind(path, base)
         _read_only(base + path, [])
     os.chdir(base)
@@ -148,12 +151,23 @@ def _read_only(base: str, binds: list[str]) -> None:
         kernel.mount("none", target, flags=kernel.MS_BIND | kernel.MS_REMOUNT | flags | keep)
 
 
+def late_binds(binds: list[str]) -> list[str]:
+    """Those that a job's own tmpfs at /tmp would cover."""
+    return [path for path in binds if path.startswith("/tmp/")]
+
+
 def seal() -> None:
-    """Give the new pid namespace a /proc of its own, then drop the host's root. PID 1 must do this.
+    """Give the new pid namespace a /proc of its own, then drop the host's root. Its PID 1 must do this.
 
     The order counts: the kernel lets an ordinary user mount a /proc only while a whole one is in sight.
     On a host whose own /proc is partly covered it never does; then /proc stays empty.
     """
+    _mount_proc()
+    kernel.umount(".")
+    os.chdir("/")
+
+
+def _mount_proc() -> None:
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     for options in ("hidepid=2,subset=pid", "hidepid=2", ""):
         try:
@@ -161,8 +175,26 @@ def seal() -> None:
         except OSError:
             continue
         break
-    kernel.umount(".")
-    os.chdir("/")
+
+
+def enter_job(mounts: JobMounts) -> None:
+    """Mount what each job has anew: a tmpfs at /tmp with the working folder in it, and a /proc."""
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | (0 if mounts.executable else kernel.MS_NOEXEC)
+    options = f"size={mounts.tmpfs_mb}m,nr_inodes=16384,mode=1777"
+    if mounts.late:
+        kernel.mount("tmpfs", _NEW, "tmpfs", flags, options)
+        for path in mounts.late:
+            target = _NEW + path.removeprefix("/tmp")
+            if os.path.isdir(path):
+                os.makedirs(target, exist_ok=True)
+            else:
+                _touch(target)
+            kernel.mount(path, target, flags=kernel.MS_BIND | kernel.MS_REC)
+        kernel.mount(_NEW, "/tmp", flags=kernel.MS_MOVE)
+    else:
+        kernel.mount("tmpfs", "/tmp", "tmpfs", flags, options)
+    os.mkdir(WORK)
+    _mount_proc()
 
 
 def leave_root(host_id: int) -> None:
@@ -174,3 +206,5 @@ def leave_root(host_id: int) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     kernel.unshare(kernel.CLONE_NEWUSER, "user")
     map_ids(host_id, host_id)
+    # A mount namespace that belongs to the new user namespace: jobs' mounts need that.
+    kernel.unshare(kernel.CLONE_NEWNS, "mount")

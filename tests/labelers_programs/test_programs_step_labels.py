@@ -170,7 +170,7 @@ def test_all_candidates_of_a_problem_share_a_split_that_the_seed_gives(
 
 def test_the_row_says_what_isolated_it(labelled: dict[str, StepLabeledCandidate]) -> None:
     assert labelled["reference"].isolation == (
-        "namespaces, isolation namespaces, suite split, steps external"
+        "zygote, isolation namespaces, suite split, steps external"
     )
 
 

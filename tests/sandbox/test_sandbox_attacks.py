@@ -116,7 +116,7 @@ def passes(result: Result) -> bool:
         pytest.param(body("x = []\nx.append(x)\nreturn x"), {"unserializable"}, id="cyclic value"),
         pytest.param(
             body("os.kill(os.getppid(), 9)\nos.kill(1, 15)\nos.kill(1, 2)"),
-            {"ok", "failed"},
+            {"ok", "failed", "exception"},
             id="kills its parent",
         ),
         pytest.param(body("os.kill(-1, 9)"), {"ok", "failed", "exception"}, id="kills all it can see"),
@@ -179,10 +179,10 @@ def multiply(a, b):
         "found.send(b'A', b'l\\x03b\\x04vi\\x01\\x07Nm\\x00')",
         "found.send(b'P', b'N')",
         "found.send(b'Z', b'')",
-        "os.write(5, b'\\0' * 100000)",
-        "os.write(5, found.nonce + b'D' + b'\\xff' * 4)",
-        "os.write(5, b'garbage' * 10)",
-        "os.close(5)",
+        "os.write(3, b'\\0' * 100000)",
+        "os.write(3, found.nonce + b'D' + b'\\xff' * 4)",
+        "os.write(3, b'garbage' * 10)",
+        "os.close(3)",
         "os.dup2(1, 5)",
     ],
 )

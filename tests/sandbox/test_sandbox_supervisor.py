@@ -17,6 +17,7 @@ import pytest
 
 from sandbox import Call, Job, Limits, Sandbox, SandboxError, SandboxUnavailable, doctor, farside
 from sandbox import sandbox as module
+from sandbox.pool import Pool
 
 ROOT = Path(__file__).parents[2]
 JOB = Job("calls", {"solution.py": "def f(x):\n    return x * x"}, entry="f", calls=[Call((3,))])
@@ -32,7 +33,16 @@ def open_descriptors() -> int:
 
 
 def children() -> list[str]:
+    """Our children, but for the warm workers of other tests' sandboxes."""
+    gc.collect()
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running() -> Iterator[None]:
+    before = set(children())
+    yield
+    assert set(children()) <= before
 
 
 def test_map_yields_in_order_with_several_workers() -> None:
@@ -84,11 +94,16 @@ def test_a_job_leaves_nothing_behind(
     source: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    box = Sandbox(backend)
     before = open_descriptors(), children()
-    for kind in ("calls", "split"):
-        files = {"solution.py": source, "test.py": "def check(candidate): candidate(1)"}
-        box.run(Job(kind, files, entry="f", calls=[Call((1,))], limits=Limits(wall_s=0.4)))
+    with Sandbox(backend) as box:
+        for kind in ("calls", "split"):
+            files = {"solution.py": source, "test.py": "def check(candidate): candidate(1)"}
+            box.run(Job(kind, files, entry="f", calls=[Call((1,))], limits=Limits(wall_s=0.4)))
+        warm = open_descriptors()
+        for keeper in set(children()) - set(before[1]):
+            assert len(descendants(int(keeper))) == 1
+        box.run(Job("calls", {"solution.py": source}, entry="f", limits=Limits(wall_s=0.4)))
+        assert open_descriptors() == warm
     assert (open_descriptors(), children()) == before
     assert list(tmp_path.iterdir()) == []
 
@@ -175,7 +190,6 @@ def test_an_interrupted_run_ends_its_job() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    assert children() == []
     assert open_descriptors() == before
 
 
@@ -200,7 +214,6 @@ def test_the_plain_backend_notices_too_many_processes() -> None:
     source = "import os, time\nfor _ in range(4): os.fork()\ntime.sleep(30)"
     limits = Limits(wall_s=20, processes=8)
     assert Sandbox("plain").run(Job("script", {"main.py": source}, limits=limits)).status == "proc_limit"
-    assert children() == []
 
 
 NO_ADMIN = f"""
@@ -227,17 +240,17 @@ def test_root_without_the_capability_is_told_what_to_do() -> None:
 
 
 def test_auto_refuses_where_namespaces_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module._run
+    real = module._run_probe
 
-    def refused(job: Job, backend: str, packages: list[str]):
-        result = real(job, backend, packages)
+    def refused(job: Job, pool: Pool):
+        result = real(job, pool)
         result.status, result.detail = (
             "infra_error",
             "set-up: [Errno 1] unshare(user): Operation not permitted",
         )
         return result
 
-    monkeypatch.setattr(module, "_run", refused)
+    monkeypatch.setattr(module, "_run_probe", refused)
     module._require_namespaces.cache_clear()
     try:
         with pytest.raises(SandboxUnavailable, match=r"sysctl user\.max_user_namespaces") as caught:
@@ -271,22 +284,21 @@ def test_a_launcher_that_cannot_start_is_our_failure(monkeypatch: pytest.MonkeyP
 
 
 def test_running_out_of_descriptors_anywhere_leaves_nothing_behind() -> None:
-    box = Sandbox()
-    assert box.run(JOB).outputs == [9]
-    before = open_descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.dup(0)
-    os.close(lowest)
     seen = set()
-    try:
-        for spare in range(24):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + spare, hard))
-            seen.add(box.run(JOB).status)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with Sandbox() as box:
+        assert box.run(JOB).outputs == [9]
+        before = open_descriptors()
+        lowest = os.dup(0)
+        os.close(lowest)
+        try:
+            for spare in range(24):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + spare, hard))
+                seen.add(box.run(JOB).status)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert open_descriptors() == before
     assert seen == {"infra_error", "ok"}
-    assert children() == []
-    assert open_descriptors() == before
 
 
 def test_files_that_do_not_fit_are_our_failure_not_the_programs() -> None:
@@ -340,4 +352,3 @@ def test_a_copy_of_our_descriptors_elsewhere_does_not_keep_a_job_alive() -> None
         os.close(number)
     assert copies
     assert (result.status, result.exit_code) == ("timeout", None)
-    assert children() == []

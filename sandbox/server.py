@@ -1,0 +1,183 @@
+"""A warm worker as the supervisor sees it: started once, given one job after another, closed.
+
+In: `Settings`. Out: `Server`, whose `start` begins a job with the descriptors it is given. Wrong:
+`SandboxUnavailable` where the namespaces cannot be made, `SandboxError` where a module to be loaded ahead
+cannot be, OSError when a server that had worked is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sandbox import codec, farside
+from sandbox.inside import server as far
+from sandbox.job import SandboxError, SandboxUnavailable
+from sandbox.memory import children
+
+# How long a server may take to be ready: modules that are loaded ahead may be large.
+START_S = 60.0
+_GRACE_S = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one server is made for; a job runs on one whose settings are the job's.
+
+    namespaces  isolate; without, a server only saves the start of an interpreter
+    binds       paths of the host that programs see, read-only
+    packages    folders that Python programs import from
+    preload     modules that are imported once, before the first job
+    hash_seed   PYTHONHASHSEED of the server and all that is forked from it
+    """
+
+    namespaces: bool
+    binds: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+    hash_seed: int = 0
+
+
+class Server:
+    """One keeper and its server. Not to be used by two threads at once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._owner = os.getpid()
+        self.broken = False
+        link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        alive_r, self._control = os.pipe()
+        config = {
+            "namespaces": settings.namespaces,
+            "binds": list(settings.binds),
+            "packages": list(settings.packages),
+            "preload": list(settings.preload),
+            "supervisor": os.getpid(),
+            "groups": [],
+        }
+        payload = memory_file(farside.bundle() + codec.encode(config))
+        try:
+            self.process = subprocess.Popen(
+                farside.server_command([payload, theirs.fileno(), alive_r]),
+                # Each further arena of malloc would take 64 MiB of a program's address space.
+                env={"PYTHONHASHSEED": str(settings.hash_seed), "MALLOC_ARENA_MAX": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[payload, theirs.fileno(), alive_r],
+                start_new_session=True,
+            )
+        except BaseException:
+            link.close()
+            os.close(self._control)
+            raise
+        finally:
+            theirs.close()
+            os.close(alive_r)
+            os.close(payload)
+        self._link = link
+        try:
+            self._await_ready()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            assert self.process.stderr is not None  # noqa: S101 - for the type checker
+            self.process.stderr.close()
+        # The keeper has one child, the server; what it forks is the tree of a job.
+        self.root_pid = children(self.process.pid)[0]
+
+    def _await_ready(self) -> None:
+        self._link.settimeout(START_S)
+        try:
+            word = self._link.recv(4096).decode("utf-8", "replace")
+        except TimeoutError:
+            raise SandboxError(f"a worker of the sandbox was not ready within {START_S:g} s") from None
+        except OSError as error:
+            word = f"error {error}"
+        if word == "ready":
+            return
+        reason = word.removeprefix("error").strip()
+        if not reason:
+            reason = self._last_words() or "the worker ended without a word"
+        if "preload:" in reason:
+            raise SandboxError(reason[reason.index("preload:") :])
+        raise SandboxUnavailable(reason)
+
+    def _last_words(self) -> str:
+        stream = self.process.stderr
+        if stream is None or not select.select([stream], [], [], 1.0)[0]:
+            return ""
+        return os.read(stream.fileno(), 4096).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+
+    def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
+        """Begin a job whose descriptors are `parts`; raises OSError where the server is gone."""
+        numbers = [parts[name] for name in far.PARTS if name in parts]
+        if "requests" in parts:
+            flags |= far.HAS_REQUESTS
+        try:
+            socket.send_fds(self._link, [far.HEAD.pack(flags, tmpfs_mb)], numbers)
+        except OSError:
+            self.broken = True
+            raise
+
+    def abandon(self) -> None:
+        """Kill the server and all below it at once: it did not do as it was told."""
+        self.broken = True
+        for pid in children(self.process.pid):
+            with contextlib.suppress(OSError):
+                os.kill(pid, 9)
+
+    def close(self) -> None:
+        """End the server and wait for the keeper, which waits for all that was below it."""
+        if self._owner != os.getpid():
+            self.forget()
+            return
+        self.broken = True
+        self._link.close()
+        if self._control >= 0:
+            with contextlib.suppress(OSError):
+                # A word as well as the end: a fork of this process may hold the pipe open.
+                os.write(self._control, b"x")
+            os.close(self._control)
+            self._control = -1
+        try:
+            self.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.abandon()
+            time.sleep(0.1)
+            self.process.kill()
+            self.process.wait()
+
+    def forget(self) -> None:
+        """Let go of it in a fork of the process that it serves."""
+        self.broken = True
+        self._link.close()
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+        self.process.returncode = 0
+
+
+def memory_file(*parts: bytes) -> int:
+    """An unnamed file that holds `parts`, at its beginning, and that nobody can change."""
+    number = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        for data in parts:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(number, view) :]
+        os.lseek(number, 0, os.SEEK_SET)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(number, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(number)
+        raise
+    return number
