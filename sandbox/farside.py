@@ -29,7 +29,10 @@ _MODULES = (
     ("sandbox.inside.program", "inside/program.py"),
     ("sandbox.inside.init", "inside/init.py"),
     ("sandbox.inside.server", "inside/server.py"),
+    ("sandbox.inside.reach", "inside/reach.py"),
 )
+_REACHING = ("sandbox", "sandbox.codec", "sandbox.inside", "sandbox.inside.kernel", "sandbox.inside.reach")
+_OF_A_SERVER = tuple(name for name, _ in _MODULES if name != _REACHING[-1])
 # What a fresh interpreter needs that only runs one program.
 _OF_A_PROGRAM = tuple(
     f"sandbox{name}"
@@ -52,17 +55,28 @@ with open(%s, "rb", closefd=False) as file:
 # The places of `sandbox.inside.program`, which a fresh interpreter does not load.
 _PAYLOAD = 5
 _SERVER = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.server"].main(config, sys.argv[1:])\n'
+_ONCE = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.server"].once(sys.argv[2:])\n'
+_REACH = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.reach"].main(sys.argv[2:])\n'
 _PROGRAM = _BOOT % _PAYLOAD + 'sys.modules["sandbox.inside.harness"].resume(config)\n'
 _OPTIONS = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c")
 
 
-@functools.cache
 def bundle(whole: bool = True) -> bytes:
     """Return the far side's modules, or only those of a program, preceded by their length in four bytes."""
+    return _packed(_OF_A_SERVER if whole else _OF_A_PROGRAM)
+
+
+def reach_bundle() -> bytes:
+    """Return the modules of `sandbox.inside.reach`, likewise."""
+    return _packed(_REACHING)
+
+
+@functools.cache
+def _packed(names: tuple[str, ...]) -> bytes:
     here = Path(__file__).parent
     parts = []
     for name, path in _MODULES:
-        if not whole and name not in _OF_A_PROGRAM:
+        if name not in names:
             continue
         code = None
         if path:
@@ -75,6 +89,16 @@ def bundle(whole: bool = True) -> bytes:
 def server_command(descriptors: list[int]) -> list[str]:
     """Return the command line of a server; the first descriptor is the file of `bundle` and settings."""
     return [executable(), *_OPTIONS, _SERVER, *map(str, descriptors)]
+
+
+def once_command(bundle_at: int, flags: int, descriptors: list[int]) -> list[str]:
+    """Return the command line of PID 1 in namespaces of another tool (`sandbox.inside.server.once`)."""
+    return [executable(), *_OPTIONS, _ONCE, str(bundle_at), str(flags), *map(str, descriptors)]
+
+
+def reach_command(bundle_at: int, descriptor: int) -> list[str]:
+    """Return the command line that makes a mount namespace (`sandbox.inside.reach`)."""
+    return [executable(), *_OPTIONS, _REACH, str(bundle_at), str(descriptor)]
 
 
 def program_command() -> list[str]:

@@ -14,20 +14,22 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
 
 from sandbox import doctor, languages, launches
+from sandbox.backends.bwrap import Bwrap
 from sandbox.builds import Build, Builds, default_folder
 from sandbox.job import Job, Layer, Result, SandboxError, SandboxUnavailable
 from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
 from sandbox.pool import Pool
-from sandbox.process import Launch
+from sandbox.process import Launch, Worker
 from sandbox.server import Settings
 from sandbox.verdict import run_alone, run_build, run_split
 
-Backend = Literal["auto", "zygote", "nsrun", "plain"]
+Backend = Literal["auto", "zygote", "nsrun", "plain", "bwrap"]
 
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
@@ -39,6 +41,7 @@ class Sandbox:
     backend   "auto"    "zygote" for Python and "nsrun" for all else, or SandboxUnavailable
               "zygote"  Python: each job is forked from a warm interpreter inside fresh namespaces
               "nsrun"   each job is a new process in the same namespaces, all languages
+              "bwrap"   each job is a new process that bubblewrap (`bwrap`) isolates, all languages
               "plain"   Python, limits of resources alone: must be asked for, and each result says
                         isolation "none"
     workers   jobs that `map` runs at once
@@ -70,10 +73,13 @@ class Sandbox:
             if not Path(path).is_dir():
                 raise SandboxError(f"packages: {path} is not a folder")
         self._builds = Builds(None if cache is None else Path(cache) if cache else default_folder())
-        if backend != "plain":
-            _require_namespaces()
         self._pool = Pool(most=2 * workers + 2)
-        if self.preload and backend != "nsrun":
+        self._bwrap = Bwrap() if backend == "bwrap" else None
+        if self._bwrap is not None:
+            self._require_bwrap()
+        elif backend != "plain":
+            _require_namespaces()
+        if self.preload and backend in ("auto", "zygote", "plain"):
             # A module that cannot be loaded is the caller's to know now, not a verdict later.
             settings = launches.python_settings(self.packages, self.preload, 0, backend != "plain")
             with self._pool.borrow(settings):
@@ -90,6 +96,8 @@ class Sandbox:
     def close(self) -> None:
         """End the warm workers. Nothing of a job outlives its result anyway."""
         self._pool.close()
+        if self._bwrap is not None:
+            self._bwrap.close()
 
     @staticmethod
     def doctor() -> list[Layer]:
@@ -126,19 +134,20 @@ class Sandbox:
 
     def _run(self, job: Job) -> Result:
         namespaces = self.backend != "plain"
+        backend: str = self.backend
         if job.lang != "python":
-            if self.backend not in ("auto", "nsrun"):
+            if self.backend not in ("auto", "nsrun", "bwrap"):
                 raise SandboxError(f"backend {self.backend!r} runs Python only: use 'nsrun' for {job.lang}")
-            backend = "nsrun"
+            backend = "nsrun" if self.backend == "auto" else self.backend
         elif self.backend == "auto":
             backend = "nsrun" if job.hash_seed is None else "zygote"
-        else:
-            backend = self.backend
         try:
             if job.lang != "python":
                 result = self._run_command(job)
             else:
-                result = self._run_python(job, fresh=backend == "nsrun" or job.hash_seed is None)
+                # The PID 1 of a job under bwrap is an interpreter of its own already.
+                fresh = self._bwrap is None and (backend == "nsrun" or job.hash_seed is None)
+                result = self._run_python(job, fresh)
         except (OSError, SandboxUnavailable) as error:
             result = Result("infra_error", detail=f"nothing could be started: {error}")
         result.backend = backend
@@ -164,14 +173,14 @@ class Sandbox:
                 namespaces=namespaces,
                 work=folder,
                 fresh=fresh,
-                own_processes=_own_processes(),
+                own_processes=self._own_processes(),
             )
 
         try:
             if job.kind != "split":
-                with self._pool.borrow(settings) as server:
-                    return run_alone(job, launch(job.kind, list(job.files)), server)
-            with self._pool.borrow(settings) as one, self._pool.borrow(settings) as other:
+                with self._worker(settings, job) as worker:
+                    return run_alone(job, launch(job.kind, list(job.files)), worker)
+            with self._worker(settings, job) as one, self._worker(settings, job) as other:
                 test = launch("test", ["test.py"])
                 return run_split(job, (test, one), (launch("candidate", ["solution.py"]), other))
         finally:
@@ -190,21 +199,40 @@ class Sandbox:
         settings = launches.system_settings(toolchain)
         built = None
         if plan.build is not None:
-            build = self._built(language, toolchain, plan, settings)
+            build = self._built(job, language, toolchain, plan, settings)
             if build.status != "ok":
                 return Result(build.status, stdout=build.stdout, stderr=build.stderr, detail=build.detail)
             built = build.files
-        with self._pool.borrow(settings) as server:
-            launch = launches.command_launch(job, language, plan, built, _own_processes())
-            return run_alone(job, launch, server)
+        with self._worker(settings, job) as worker:
+            launch = launches.command_launch(job, language, plan, built, self._own_processes())
+            return run_alone(job, launch, worker)
 
-    def _built(self, language: Language, toolchain: Toolchain, plan: Plan, settings: Settings) -> Build:
+    def _own_processes(self) -> int:
+        # Under bwrap nobody but PID 1 is in the program's user namespace.
+        return 1 if self._bwrap is not None else _own_processes()
+
+    def _worker(self, settings: Settings, job: Job) -> AbstractContextManager[Worker]:
+        """What can begin this job, for as long as the context lasts."""
+        if self._bwrap is not None:
+            return self._bwrap.worker(settings.binds, job.hash_seed)
+        return self._pool.borrow(settings)
+
+    def _require_bwrap(self) -> None:
+        problem = doctor.problem(self._run)
+        if problem:
+            raise SandboxUnavailable(f"backend 'bwrap': {problem}")
+
+    def _built(
+        self, job: Job, language: Language, toolchain: Toolchain, plan: Plan, settings: Settings
+    ) -> Build:
         step = plan.build
         assert step is not None  # noqa: S101 - for the type checker
 
         def build() -> Build:
-            with self._pool.borrow(settings) as server:
-                return run_build(launches.build_launch(plan, step, BUILD_LIMITS, _own_processes()), server)
+            with self._worker(settings, job) as worker:
+                return run_build(
+                    launches.build_launch(plan, step, BUILD_LIMITS, self._own_processes()), worker
+                )
 
         return self._builds.get(build_key(language.name, toolchain, plan), build)
 

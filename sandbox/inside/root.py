@@ -26,8 +26,8 @@ WORK = "/tmp/work"
 _NEW = "/new"
 
 _BASES = ("/sys", "/mnt", "/run", "/tmp")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_LINKS = {
+DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICE_LINKS = {
     "fd": "/proc/self/fd",
     "stdin": "/proc/self/fd/0",
     "stdout": "/proc/self/fd/1",
@@ -90,12 +90,12 @@ def build(binds: list[str]) -> None:
             os.symlink(os.readlink(f"/{name}"), f"{base}/{name}")
     for name in ("dev", "proc", "tmp", *([_NEW.strip("/")] if late_binds(binds) else [])):
         os.makedirs(f"{base}/{name}", exist_ok=True)
-    for name in _DEVICES:
+    for name in DEVICES:
         _touch(f"{base}/dev/{name}")
-    for name, goal in _LINKS.items():
+    for name, goal in DEVICE_LINKS.items():
         os.symlink(goal, f"{base}/dev/{name}")
     _read_only(base, early)
-    for name in _DEVICES:
+    for name in DEVICES:
         kernel.mount(f"/dev/{name}", f"{base}/dev/{name}", flags=kernel.MS_BIND)
     # Each job mounts a writable one of its own over this, which only holds binds from below the host's /tmp.
     kernel.mount("tmpfs", f"{base}/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")

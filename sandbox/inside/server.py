@@ -42,6 +42,8 @@ HEAD = struct.Struct("<BI")
 BUILD, EXECUTABLE, HAS_REQUESTS = 1, 2, 4
 # The descriptors that come with it, in order; "requests" only where HAS_REQUESTS is set.
 PARTS = ("payload", "status", "channel", "control", "stdin", "out", "err", "requests")
+# The same for `once`, which finds the three standard ones in their places; -1 where there is none.
+ONCE_PARTS = ("payload", "status", "channel", "control", "requests")
 
 SIGKILL, SIGTERM = 9, 15
 _KILL_GRACE_S = 0.5
@@ -241,10 +243,15 @@ def _place(places: dict[int, int]) -> None:
     os.closerange(FIRST_FREE, max(lifted.values()) + 1)
 
 
-def once(argv: list[str], *, namespaces: bool, build: bool) -> NoReturn:
-    """Be PID 1 of one job in namespaces that another tool has made, with `argv` its descriptors."""
-    payload, told, channel, requests = (int(text) for text in argv)
+def once(argv: list[str]) -> NoReturn:
+    """Be PID 1 of one job in namespaces of another tool's making; `argv` is the flags and `ONCE_PARTS`."""
+    flags, *numbers = (int(text) for text in argv)
+    payload, told, channel, control, requests = numbers
+    poll = select.poll()
+    poll.register(control, _POLLIN)
+    if poll.poll(0):
+        # The supervisor ended before the tool had tied its own life to it.
+        os._exit(1)
     _place({0: 0, 1: 1, 2: 2, CHANNEL: channel, REQUESTS: requests, PAYLOAD: payload, STATUS: told})
-    if namespaces:
-        kernel.bar_capabilities()
-    init.main(Status(STATUS), mounts=None, namespaces=namespaces, build=build)
+    kernel.bar_capabilities()
+    init.main(Status(STATUS), mounts=None, namespaces=True, build=bool(flags & BUILD))
