@@ -119,6 +119,36 @@ def look():
 """
 
 
+# Looks through all memory of its process that it can read, for two texts that follow each other. Apart they
+# are in the program itself; together only where the thing that is looked for was.
+SCAN = """
+def scan(first, second):
+    found = 0
+    with open("/proc/self/maps") as maps:
+        regions = [line.split() for line in maps]
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        for region in regions:
+            if "r" not in region[1] or region[-1] in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
+                continue
+            low, high = (int(part, 16) for part in region[0].split("-"))
+            tail = b""
+            for at in range(low, high, 1 << 22):
+                try:
+                    memory.seek(at)
+                    data = tail + memory.read(min(1 << 22, high - at))
+                except (OSError, ValueError, OverflowError):
+                    break
+                place = data.find(first)
+                while place >= 0:
+                    after = place + len(first)
+                    if all(a == b for a, b in zip(data[after : after + len(second)], second)):
+                        found += len(data) - after >= len(second)
+                    place = data.find(first, after)
+                tail = data[-64:]
+    return found
+"""
+
+
 class Arena:
     """One Sandbox of one worker in which hostile programs follow each other."""
 
@@ -159,7 +189,7 @@ class Arena:
     def look(self) -> None:
         """Fail unless honest jobs, by value and by suite, still find all as the first of them did."""
         assert differences(self.first, self._surroundings()) == []
-        assert self.verdicts(HONEST) == ("pass", "pass")
+        assert verdict(self.split(HONEST)) == "pass"
 
     def _surroundings(self) -> Any:
         result = self.calls(_SURROUNDINGS, entry="look", calls=[Call()])
