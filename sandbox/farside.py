@@ -30,9 +30,15 @@ _MODULES = (
     ("sandbox.inside.init", "inside/init.py"),
     ("sandbox.inside.server", "inside/server.py"),
     ("sandbox.inside.reach", "inside/reach.py"),
+    ("sandbox.memory", "memory.py"),
+    ("sandbox.inside.agent", "inside/agent.py"),
 )
 _REACHING = ("sandbox", "sandbox.codec", "sandbox.inside", "sandbox.inside.kernel", "sandbox.inside.reach")
-_OF_A_SERVER = tuple(name for name, _ in _MODULES if name != _REACHING[-1])
+_ALONE = ("sandbox.memory", "sandbox.inside.agent", "sandbox.inside.reach")
+_OF_A_SERVER = tuple(name for name, _ in _MODULES if name not in _ALONE)
+_OF_AN_AGENT = tuple(
+    name for name, _ in _MODULES if name.rpartition(".")[2] not in ("root", "init", "server", "reach")
+)
 # What a fresh interpreter needs that only runs one program.
 _OF_A_PROGRAM = tuple(
     f"sandbox{name}"
@@ -55,9 +61,34 @@ with open(%s, "rb", closefd=False) as file:
 # The places of `sandbox.inside.program`, which a fresh interpreter does not load.
 _PAYLOAD = 5
 _SERVER = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.server"].main(config, sys.argv[1:])\n'
-_ONCE = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.server"].once(sys.argv[2:])\n'
+_ONCE = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.init"].once(sys.argv[2:])\n'
 _REACH = _BOOT % "int(sys.argv[1])" + 'sys.modules["sandbox.inside.reach"].main(sys.argv[2:])\n'
 _PROGRAM = _BOOT % _PAYLOAD + 'sys.modules["sandbox.inside.harness"].resume(config)\n'
+# Where the modules come as text, since the other end may be another version of Python.
+_AGENT = """
+import marshal, os, sys
+sys.path[:] = [path for path in sys.path if path]
+def take(size):
+    data = b""
+    while len(data) < size:
+        part = os.read(0, size - len(data))
+        if not part:
+            os._exit(1)
+        data += part
+    return data
+if sys.version_info < (3, 10):
+    text = b"error Python 3.10 or later is needed, and this is " + sys.version.split()[0].encode()
+    os.write(1, b"S" + len(text).to_bytes(4, "little") + text)
+    os._exit(1)
+for name, path, text in marshal.loads(take(int.from_bytes(take(4), "little"))):
+    module = sys.modules[name] = type(sys)(name)
+    above, _, last = name.rpartition(".")
+    if above:
+        setattr(sys.modules[above], last, module)
+    module.__path__ = []
+    exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+sys.modules["sandbox.inside.agent"].main()
+"""
 _OPTIONS = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c")
 
 
@@ -86,13 +117,36 @@ def _packed(names: tuple[str, ...]) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
+@functools.cache
+def source_bundle() -> list[tuple[str, str, str]]:
+    """Return (module, file, text) of all that an agent needs, each module before those that import it."""
+    here = Path(__file__).parent
+    return [
+        (name, path, (here / path).read_text(encoding="utf-8") if path else "")
+        for name, path in _MODULES
+        if name in _OF_AN_AGENT
+    ]
+
+
+@functools.cache
+def agent_bundle() -> bytes:
+    """Return the agent's modules as it reads them first, preceded by their length in four bytes."""
+    data = marshal.dumps(source_bundle(), 2)
+    return len(data).to_bytes(4, "little") + data
+
+
+def agent_command() -> list[str]:
+    """Return the arguments of a Python that is an agent (`sandbox.inside.agent`)."""
+    return ["-s", "-B", "-X", "utf8", "-c", _AGENT]
+
+
 def server_command(descriptors: list[int]) -> list[str]:
     """Return the command line of a server; the first descriptor is the file of `bundle` and settings."""
     return [executable(), *_OPTIONS, _SERVER, *map(str, descriptors)]
 
 
 def once_command(bundle_at: int, flags: int, descriptors: list[int]) -> list[str]:
-    """Return the command line of PID 1 in namespaces of another tool (`sandbox.inside.server.once`)."""
+    """Return the command line of PID 1 in namespaces of another tool (`sandbox.inside.init.once`)."""
     return [executable(), *_OPTIONS, _ONCE, str(bundle_at), str(flags), *map(str, descriptors)]
 
 

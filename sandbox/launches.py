@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import codec, farside
+from sandbox.inside import init as far
 from sandbox.inside import root
-from sandbox.inside import server as far
 from sandbox.job import Job, Limits
 from sandbox.languages.base import CALLS, Language, Plan, Step, Toolchain
 from sandbox.process import Launch

@@ -8,7 +8,6 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
@@ -41,7 +40,7 @@ class Launch:
     """What to start: `config` goes to the far side as is, `stdin` becomes the program's file 0.
 
     bundle   modules that stand before `config`, with their length; four zero bytes where there are none
-    flags    `sandbox.inside.server.BUILD` and its like
+    flags    `sandbox.inside.init.BUILD` and its like
     """
 
     config: dict[str, Any]
@@ -61,7 +60,13 @@ class Worker(Protocol):
         """The parent of the job's PID 1, for looking at the tree from outside."""
 
     def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
-        """Begin a job with these descriptors (`sandbox.inside.server.PARTS`)."""
+        """Begin a job with these descriptors (`sandbox.inside.init.PARTS`)."""
+
+    def kill(self) -> None:
+        """Have every process of the job killed, from outside its namespaces; do not wait."""
+
+    def settle(self) -> None:
+        """The job is over: return when no kill can still be on its way."""
 
     def abandon(self) -> None:
         """Kill all of it: the job did not end when it was told to."""
@@ -107,7 +112,6 @@ class Tree:
         self.started: float | None = None
         self.wall_s = 0.0
         self.wait_status: int | None = None
-        self.killed_by: int | None = None
         self.cpu_s = 0.0
         self.max_rss = 0
         self.setup_error = ""
@@ -131,11 +135,11 @@ class Tree:
         try:
             theirs["payload"] = memory_file(launch.bundle, codec.encode(launch.config))
             theirs["stdin"] = memory_file(launch.stdin)
-            for name in ("status", "channel", "control", "requests", "out", "err"):
+            for name in ("status", "channel", "requests", "out", "err"):
                 if name == "requests" and not launch.requests:
                     continue
                 reader, writer = os.pipe()
-                incoming = name not in ("control", "requests")
+                incoming = name != "requests"
                 ours[name] = reader if incoming else writer
                 theirs[name] = writer if incoming else reader
                 os.set_blocking(ours[name], False)
@@ -163,7 +167,7 @@ class Tree:
 
     def wanted(self) -> list[tuple[int, int]]:
         """The descriptors to poll, each with its event mask."""
-        masks = {"control": 0, "requests": select.POLLOUT if self._pending else 0}
+        masks = {"requests": select.POLLOUT if self._pending else 0}
         return [
             (number, masks.get(name, select.POLLIN))
             for number, name in self._open.items()
@@ -212,12 +216,7 @@ class Tree:
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
             self.cpu_s, self.max_rss = spent(self.worker.root_pid)
-            for number, name in self._open.items():
-                if name == "control":
-                    # A word as well as the end: a fork of this process may hold the pipe open.
-                    with contextlib.suppress(OSError):
-                        os.write(number, b"x")
-            self._close("control")
+            self.worker.kill()
             self._close("requests")
 
     def release(self) -> None:
@@ -293,8 +292,11 @@ class Tree:
     def close(self) -> None:
         """Make sure that nothing is left: no process, no zombie, no descriptor."""
         self._end_clock()
+        if not self.finished:
+            self.worker.kill()
         for name in list(self._open.values()):
             self._close(name)
+        self.worker.settle()
 
     # -- inner workings
 
@@ -323,16 +325,12 @@ class Tree:
             if word == "started":
                 self.started = time.monotonic()
             elif word == "exit":
-                self.wait_status = int(rest)
+                code, cpu, rss = rest.split()
+                self.wait_status = int(code)
+                self.cpu_s = max(self.cpu_s, float(cpu))
+                self.max_rss = max(self.max_rss, int(rss))
                 self.exited_at = time.monotonic()
                 self._end_clock()
-            elif word == "killed":
-                self.killed_by = int(rest)
-                self._end_clock()
-            elif word == "usage":
-                user, system, rss = rest.split()
-                self.cpu_s = max(self.cpu_s, float(user) + float(system))
-                self.max_rss = max(self.max_rss, int(rss))
             elif word == "error":
                 self.setup_error = self.setup_error or rest
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox import codec, farside
-from sandbox.inside import server as far
+from sandbox.inside import init as far
 from sandbox.job import SandboxError, SandboxUnavailable
 from sandbox.memory import children
 
@@ -54,6 +54,8 @@ class Server:
         self.broken = False
         link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         alive_r, self._control = os.pipe()
+        kills_r, self._kills = os.pipe()
+        self._killing = False
         config = {
             "namespaces": settings.namespaces,
             "binds": list(settings.binds),
@@ -65,22 +67,24 @@ class Server:
         payload = memory_file(farside.bundle() + codec.encode(config))
         try:
             self.process = subprocess.Popen(
-                farside.server_command([payload, theirs.fileno(), alive_r]),
+                farside.server_command([payload, theirs.fileno(), alive_r, kills_r]),
                 # Each further arena of malloc would take 64 MiB of a program's address space.
                 env={"PYTHONHASHSEED": str(settings.hash_seed), "MALLOC_ARENA_MAX": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                pass_fds=[payload, theirs.fileno(), alive_r],
+                pass_fds=[payload, theirs.fileno(), alive_r, kills_r],
                 start_new_session=True,
             )
         except BaseException:
             link.close()
             os.close(self._control)
+            os.close(self._kills)
             raise
         finally:
             theirs.close()
             os.close(alive_r)
+            os.close(kills_r)
             os.close(payload)
         self._link = link
         try:
@@ -128,6 +132,27 @@ class Server:
             self.broken = True
             raise
 
+    def kill(self) -> None:
+        """Have every process of the job killed, from outside its namespaces."""
+        if not self._killing and not self.broken:
+            self._killing = True
+            try:
+                os.write(self._kills, b"x")
+            except OSError:
+                self.broken = True
+
+    def settle(self) -> None:
+        """Wait until a kill is done, so that it cannot meet the next job."""
+        if not self._killing:
+            return
+        self._killing = False
+        try:
+            self._link.settimeout(_GRACE_S)
+            if self._link.recv(16) != b"again":
+                self.broken = True
+        except OSError:
+            self.abandon()
+
     def abandon(self) -> None:
         """Kill the server and all below it at once: it did not do as it was told."""
         self.broken = True
@@ -141,13 +166,11 @@ class Server:
             self.forget()
             return
         self.broken = True
-        self._link.close()
         if self._control >= 0:
             with contextlib.suppress(OSError):
                 # A word as well as the end: a fork of this process may hold the pipe open.
                 os.write(self._control, b"x")
-            os.close(self._control)
-            self._control = -1
+        self._let_go()
         try:
             self.process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -159,11 +182,15 @@ class Server:
     def forget(self) -> None:
         """Let go of it in a fork of the process that it serves."""
         self.broken = True
+        self._let_go()
+        self.process.returncode = 0
+
+    def _let_go(self) -> None:
         self._link.close()
         if self._control >= 0:
             os.close(self._control)
-            self._control = -1
-        self.process.returncode = 0
+            os.close(self._kills)
+            self._control = self._kills = -1
 
 
 def memory_file(*parts: bytes) -> int:

@@ -179,8 +179,7 @@ def _fact(tree: Tree) -> Verdict | None:
         return "infra_error", tree.setup_error
     if tree.wait_status is None:
         text = tree.err.text().strip().rsplit("\n", 1)[-1]
-        by = f" by signal {tree.killed_by}" if tree.killed_by else ""
-        return "infra_error", f"PID 1 ended{by} without a report. {text}".strip()
+        return "infra_error", f"PID 1 ended without a report. {text}".strip()
     if not os.WIFSIGNALED(tree.wait_status):
         return None
     number = os.WTERMSIG(tree.wait_status)

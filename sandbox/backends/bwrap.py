@@ -25,9 +25,8 @@ from types import TracebackType
 from typing import Any
 
 from sandbox import codec, farside
+from sandbox.inside import init as far
 from sandbox.inside import root
-from sandbox.inside import server as far
-from sandbox.inside.program import Status
 from sandbox.job import SandboxUnavailable
 from sandbox.memory import children
 from sandbox.server import memory_file
@@ -121,6 +120,8 @@ class BwrapWorker:
         self._handle = -1
         self._watcher: threading.Thread | None = None
         self._slot = -1
+        # Its end tells the watcher to kill the job.
+        self._control = -1
 
     @property
     def root_pid(self) -> int:
@@ -137,6 +138,7 @@ class BwrapWorker:
             if self._watcher.is_alive():
                 self.abandon()
                 self._watcher.join()
+        self.kill()
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
@@ -146,12 +148,13 @@ class BwrapWorker:
 
     def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
         """Begin the job whose descriptors are `parts`. Raises OSError where bwrap cannot be started."""
-        numbers = [parts.get(name, -1) for name in far.ONCE_PARTS]
-        held = [memory_file(farside.bundle())]
+        ends, self._control = os.pipe()
+        held = [ends, memory_file(farside.bundle())]
+        numbers = [ends if name == "control" else parts.get(name, -1) for name in far.ONCE_PARTS]
         try:
-            inside = farside.once_command(held[0], flags, numbers)
+            inside = farside.once_command(held[1], flags, numbers)
             command = [*self._tool.arguments(self._binds, self._seed, tmpfs_mb), *inside]
-            passed = [number for number in (held[0], *numbers) if number >= 0]
+            passed = [number for number in (held[1], *numbers) if number >= 0]
             options: dict[str, Any] = {}
             if os.geteuid() == 0:
                 # The kernel holds nobody to a number of processes whose id on the host is 0.
@@ -161,7 +164,7 @@ class BwrapWorker:
                 else:
                     command = [*self._reach.enter(host_id), *command]
                     passed.append(self._reach.descriptor)
-            told, control = os.dup(parts["status"]), os.dup(parts["control"])
+            told, control = os.dup(parts["status"]), os.dup(ends)
             held += [told, control]
             self._process = subprocess.Popen(
                 command,
@@ -178,7 +181,7 @@ class BwrapWorker:
             watcher = threading.Thread(target=self._watch, args=(told, control), daemon=True)
             self._watcher = watcher
             watcher.start()
-            del held[1:]
+            del held[2:]
         except RuntimeError as error:
             self._watcher = None
             raise OSError(f"no thread could be started: {error}") from None
@@ -188,6 +191,15 @@ class BwrapWorker:
             if self._watcher is None and self._process is not None:
                 self.abandon()
                 self._process.wait()
+
+    def kill(self) -> None:
+        """Have PID 1 killed, and with it all of its namespace."""
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+    def settle(self) -> None:
+        """Nothing to wait for: another job is another process."""
 
     def abandon(self) -> None:
         """Kill PID 1, and with it all of its namespace, and bwrap."""
@@ -217,12 +229,8 @@ class BwrapWorker:
             poll.unregister(control)
             if not poll.poll(_KILL_GRACE_S * 1000):
                 self._kill_outside()
-        _, ended, usage = os.wait4(process.pid, 0)
-        process.returncode = code = os.waitstatus_to_exitcode(ended)
-        status = Status(told)
-        if code < 0 or code > 128:  # bwrap adds 128 to the signal that ended PID 1
-            status.say(f"killed {-code if code < 0 else code - 128}")
-        status.say(f"usage {usage.ru_utime:.6f} {usage.ru_stime:.6f} {usage.ru_maxrss}")
+        # What the job took, PID 1 has told.
+        process.wait()
         os.close(control)
         os.close(told)
 

@@ -178,6 +178,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425),
     "ioperm": (173, None),
     "iopl": (172, None),
+    "ioprio_set": (251, 30),
     "kcmp": (312, 272),
     "kexec_file_load": (320, 294),
     "kexec_load": (246, 104),
@@ -245,10 +246,19 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "vhangup": (153, 58),
     "vmsplice": (278, 75),
 }
-# machine -> (audit architecture, clone, clone3, socket, socketpair, ioctl, prlimit64)
+# Calls that a process may make for itself alone, whose first argument then is 0.
+_OF_ONESELF: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+}
+_SETPRIORITY = (141, 140)
+# machine -> (audit architecture, clone, clone3, socket, socketpair, ioctl)
 _ARCHES = {
-    "x86_64": (0xC000003E, 56, 435, 41, 53, 16, 302),
-    "aarch64": (0xC00000B7, 220, 435, 198, 199, 29, 261),
+    "x86_64": (0xC000003E, 56, 435, 41, 53, 16),
+    "aarch64": (0xC00000B7, 220, 435, 198, 199, 29),
 }
 # The last number whose meaning is known here (futex_requeue): newer calls are answered ENOSYS.
 _LAST_KNOWN = 456
@@ -267,7 +277,7 @@ _NR_AT, _ARCH_AT, _ARG0_AT, _ARG1_AT = 0, 4, 16, 24
 
 def seccomp_program(name: str) -> bytes:
     """Return the filter for machine type `name` as an array of struct sock_filter."""
-    arch, clone, clone3, socket, socketpair, ioctl, prlimit = _ARCHES[name]
+    arch, clone, clone3, socket, socketpair, ioctl = _ARCHES[name]
     column = 0 if name == "x86_64" else 1
     denied = sorted(number for pair in _DENIED.values() if (number := pair[column]) is not None)
     code: list[tuple[int, int, int, int]] = [
@@ -293,16 +303,28 @@ def seccomp_program(name: str) -> bytes:
         (_JEQ, 1, 0, _AF_UNIX),
         (_RETURN, 0, 0, _ERRNO | _EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
-        # A program has PID 1's uid: without this it could take PID 1's processor time away.
-        (_JEQ, 0, 4, prlimit),
-        (_LOAD, 0, 0, _ARG0_AT),
-        (_JEQ, 1, 0, 0),
-        (_RETURN, 0, 0, _ERRNO | _EPERM),
-        (_RETURN, 0, 0, _ALLOW),
         (_JEQ, 0, 5, ioctl),
         (_LOAD, 0, 0, _ARG1_AT),
         (_JEQ, 1, 0, _TIOCSTI),
         (_JEQ, 0, 1, _TIOCLINUX),
+        (_RETURN, 0, 0, _ERRNO | _EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    # A program has PID 1's uid: without these it could take PID 1's processor time away.
+    for pair in _OF_ONESELF.values():
+        code += [
+            (_JEQ, 0, 4, pair[column]),
+            (_LOAD, 0, 0, _ARG0_AT),
+            (_JEQ, 1, 0, 0),
+            (_RETURN, 0, 0, _ERRNO | _EPERM),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    code += [
+        (_JEQ, 0, 6, _SETPRIORITY[column]),
+        (_LOAD, 0, 0, _ARG0_AT),
+        (_JEQ, 0, 2, 0),
+        (_LOAD, 0, 0, _ARG1_AT),
+        (_JEQ, 1, 0, 0),
         (_RETURN, 0, 0, _ERRNO | _EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]

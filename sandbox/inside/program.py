@@ -46,8 +46,8 @@ class Status:
         os._exit(1)
 
 
-def read_payload() -> tuple[int, dict[str, Any]]:
-    """Return (bytes before the configuration, the configuration) of the job's sealed file."""
+def read_payload() -> dict[str, Any]:
+    """Return the configuration in the job's sealed file, which may stand behind a bundle of modules."""
     size = os.fstat(PAYLOAD).st_size
     skip = 4 + int.from_bytes(os.pread(PAYLOAD, 4, 0), "little")
     parts = []
@@ -56,7 +56,7 @@ def read_payload() -> tuple[int, dict[str, Any]]:
         parts.append(os.pread(PAYLOAD, size - at, at))
         at += len(parts[-1])
     config: dict[str, Any] = codec.decode(b"".join(parts))
-    return skip, config
+    return config
 
 
 def become(config: dict[str, Any], status: Status) -> NoReturn:

@@ -1,17 +1,14 @@
-"""A worker of the sandbox: made once, it then makes one job after the other in fresh namespaces.
+"""A worker of the sandbox: made once, it then has one job after the other run in namespaces of its own.
 
-    supervisor -> keeper (makes namespaces and root) -> server (PID 1 of a pid namespace, holds no privilege
-    on the host) -> PID 1 of each job -> the program
+    supervisor -> keeper (makes namespaces and root) -> server (holds no privilege on the host)
+               -> PID 1 of a pid namespace (`sandbox.inside.init`) -> the program
 
-In: the settings as one encoded dict and three descriptors: the file they came in, a socket on which jobs
-arrive, and the control pipe. A job is one message, `HEAD` and the descriptors named in `PARTS`; the server
-reads nothing of what they hold, so that nothing of one job can be found in the memory of the next.
-Out: "ready", or "error <text>" once on the socket; then what PID 1 of each job says on the job's own status
-pipe, and after it "killed <signal>" and "usage <user s> <system s> <max rss KiB>".
-When a job's control pipe ends, its PID 1 is killed, and the kernel kills every process of its namespace.
-When the server's own control pipe or the supervisor ends, so do the server and all below it, and the keeper
-removes the control group.
-Wrong: a job that cannot be made is told on its status pipe as "error"; the server goes on.
+In: the settings as one encoded dict and four descriptors: the file they came in, a socket on which jobs
+arrive, the pipe that keeps the worker alive, and the pipe by which a job is killed.
+Out, on the socket: "ready", or "error <text>", once; and "again" after each kill.
+For each byte on the kill pipe PID 1 is killed, the kernel kills every process of its namespace with it, and
+a new one is made. When the other pipe or the supervisor ends, so do the server and all below it, and the
+keeper removes the worker's control groups.
 """
 
 # contextlib and pathlib would cost more to import than the rest of the far side.
@@ -19,49 +16,37 @@ Wrong: a job that cannot be made is told on its status pipe as "error"; the serv
 
 from __future__ import annotations
 
-import array
 import fcntl
 import gc
 import os
 import resource
 import select
 import socket
-import struct
 import sys
 
 from sandbox import codec
 from sandbox.inside import harness, init, kernel, root
-from sandbox.inside.program import CHANNEL, FIRST_FREE, PAYLOAD, REQUESTS, STATUS, Status
 
 TYPE_CHECKING = False  # importing typing would cost more than the rest of the far side
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-# Flags of a job, and the MiB of its tmpfs.
-HEAD = struct.Struct("<BI")
-BUILD, EXECUTABLE, HAS_REQUESTS = 1, 2, 4
-# The descriptors that come with it, in order; "requests" only where HAS_REQUESTS is set.
-PARTS = ("payload", "status", "channel", "control", "stdin", "out", "err", "requests")
-# The same for `once`, which finds the three standard ones in their places; -1 where there is none.
-ONCE_PARTS = ("payload", "status", "channel", "control", "requests")
-
 SIGKILL, SIGTERM = 9, 15
 _KILL_GRACE_S = 0.5
-_SOCKET, _CONTROL = 7, 8
+_SOCKET, _CONTROL, _KILLS = 7, 8, 9
 _POLLIN = select.POLLIN
 
 
 def main(encoded: bytes, argv: list[str]) -> NoReturn:
     """Be the keeper, whose child becomes the server."""
-    _, channel, control = (int(text) for text in argv)
-    lifted = [fcntl.fcntl(number, fcntl.F_DUPFD, 16) for number in (channel, control)]
-    for place, number in zip((_SOCKET, _CONTROL), lifted, strict=True):
+    lifted = [fcntl.fcntl(int(text), fcntl.F_DUPFD, 16) for text in argv[1:]]
+    for place, number in zip((_SOCKET, _CONTROL, _KILLS), lifted, strict=True):
         os.dup2(number, place, inheritable=False)
     null = os.open("/dev/null", os.O_RDWR)
     for place in range(_SOCKET):
         if place != null:
             os.dup2(null, place, inheritable=place < 3)
-    os.closerange(_CONTROL + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(_KILLS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     link = socket.socket(fileno=_SOCKET)
     try:
         settings = codec.decode(encoded)
@@ -69,6 +54,7 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
         as_root = namespaces and os.geteuid() == 0
         supervisor = os.pidfd_open(settings["supervisor"])
         groups = _groups(settings["groups"])
+        counter = _counter() if namespaces else -1
         if namespaces:
             root.enter_namespaces(as_root)
             root.build(settings["binds"])
@@ -81,9 +67,12 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
         os.close(alive_w)
         os.close(_CONTROL)
         os.close(supervisor)
-        _serve(link, settings, host_id, alive_r)
+        _serve(link, settings, host_id, alive_r, counter)
     link.close()
+    os.close(_KILLS)
     os.close(alive_r)
+    if counter >= 0:
+        os.close(counter)
     handle = os.pidfd_open(child)
     poll = select.poll()
     for descriptor in (handle, _CONTROL, supervisor):
@@ -119,7 +108,20 @@ def _groups(folders: list[str]) -> list[tuple[int, str]]:
     return [(os.open(os.path.dirname(folder), os.O_RDONLY), os.path.basename(folder)) for folder in folders]
 
 
-def _serve(link: socket.socket, settings: dict[str, Any], host_id: int | None, alive: int) -> NoReturn:
+def _counter() -> int:
+    """A descriptor by which PID 1 sets back the count of its namespace's processes; -1 where there is none.
+
+    So that a program has the same pid whatever ran before it.
+    """
+    try:
+        return os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
+    except OSError:
+        return -1
+
+
+def _serve(
+    link: socket.socket, settings: dict[str, Any], host_id: int | None, alive: int, counter: int
+) -> NoReturn:
     """Be the server: make jobs until the other end of the socket is gone."""
     namespaces = settings["namespaces"]
     try:
@@ -151,14 +153,51 @@ def _serve(link: socket.socket, settings: dict[str, Any], host_id: int | None, a
         link.send(b"ready")
     except BaseException as error:
         _refuse(link, error)
+    poll = select.poll()
+    poll.register(_KILLS, _POLLIN)
     late = root.late_binds(settings["binds"])
+    child, handle = _new_init(link, namespaces, late, counter, poll)
     while True:
-        head, parts = _receive(link)
-        if not head:
+        ready = [descriptor for descriptor, _ in poll.poll()]
+        kill = handle not in ready and bool(os.read(_KILLS, 1))
+        if kill:
+            _kill(child, handle, namespaces)
+        elif handle not in ready:
             os._exit(0)
-        flags, tmpfs_mb = HEAD.unpack(head)
-        mounts = root.JobMounts(tmpfs_mb, bool(flags & EXECUTABLE), late) if namespaces else None
-        _run(flags, mounts, parts)
+        _, wait_status = os.waitpid(child, 0)
+        poll.unregister(handle)
+        os.close(handle)
+        if wait_status == init.EXIT_OVER:
+            os._exit(0)
+        child, handle = _new_init(link, namespaces, late, counter, poll)
+        if kill:
+            link.send(b"again")
+
+
+def _new_init(
+    link: socket.socket, namespaces: bool, late: list[str], counter: int, poll: select.poll
+) -> tuple[int, int]:
+    """Start a PID 1; return its pid and a descriptor of it, which `poll` has too."""
+    if namespaces:
+        child, handle = kernel.clone(kernel.CLONE_NEWPID)
+    else:
+        child = os.fork()
+        handle = os.pidfd_open(child) if child else -1
+    if child == 0:
+        os.close(_KILLS)
+        init.serve(link, namespaces, late, counter)
+    poll.register(handle, _POLLIN)
+    return child, handle
+
+
+def _kill(child: int, handle: int, namespaces: bool) -> None:
+    if not namespaces:
+        # Without a pid namespace PID 1's death takes nobody along: let it clean up first.
+        os.kill(child, SIGTERM)
+        ended = select.poll()
+        ended.register(handle, _POLLIN)
+        ended.poll(_KILL_GRACE_S * 1000)
+    os.kill(child, SIGKILL)
 
 
 def _preload(settings: dict[str, Any]) -> None:
@@ -171,87 +210,3 @@ def _preload(settings: dict[str, Any]) -> None:
         except BaseException as error:
             raise ImportError(f"preload: {name}: {type(error).__name__}: {error}") from None
     sys.path[:] = before
-
-
-def _receive(link: socket.socket) -> tuple[bytes, list[int]]:
-    """Return one job's head and descriptors, or nothing when the supervisor has closed the socket."""
-    size = array.array("i").itemsize * len(PARTS)
-    head, ancillary, _, _ = link.recvmsg(HEAD.size, socket.CMSG_SPACE(size), socket.MSG_CMSG_CLOEXEC)
-    numbers = array.array("i")
-    for _, _, data in ancillary:
-        numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
-    return head, list(numbers)
-
-
-def _run(flags: int, mounts: root.JobMounts | None, parts: list[int]) -> None:
-    payload, told, channel, control, stdin, out, err, *rest = parts
-    status = Status(told)
-    try:
-        if mounts is None:
-            child = os.fork()
-            handle = os.pidfd_open(child) if child else -1
-        else:
-            child, handle = kernel.clone(kernel.CLONE_NEWPID | kernel.CLONE_NEWNS)
-        if child == 0:
-            places = {
-                0: stdin,
-                1: out,
-                2: err,
-                CHANNEL: channel,
-                REQUESTS: rest[0] if rest else -1,
-                PAYLOAD: payload,
-                STATUS: told,
-            }
-            _place(places)
-            init.main(Status(STATUS), mounts=mounts, namespaces=mounts is not None, build=bool(flags & BUILD))
-    except OSError as error:
-        status.say(f"error {error}")
-        for number in parts:
-            os.close(number)
-        return
-    for number in parts:
-        if number not in (told, control):
-            os.close(number)
-    poll = select.poll()
-    poll.register(handle, _POLLIN)
-    poll.register(control, _POLLIN)
-    if not any(number == handle for number, _ in poll.poll()):
-        if mounts is None:
-            # Without a pid namespace PID 1's death takes nobody along: let it clean up first.
-            os.kill(child, SIGTERM)
-            poll.unregister(control)
-            poll.poll(_KILL_GRACE_S * 1000)
-        os.kill(child, SIGKILL)
-    _, wait_status, usage = os.wait4(child, 0)
-    if os.WIFSIGNALED(wait_status):
-        status.say(f"killed {os.WTERMSIG(wait_status)}")
-    status.say(f"usage {usage.ru_utime:.6f} {usage.ru_stime:.6f} {usage.ru_maxrss}")
-    for number in (handle, told, control):
-        os.close(number)
-
-
-def _place(places: dict[int, int]) -> None:
-    """Move descriptors to their places and close all others; where there is none, /dev/null."""
-    null = os.open("/dev/null", os.O_RDWR)
-    above = max(*places.values(), null, FIRST_FREE) + 1
-    lifted = {
-        place: fcntl.fcntl(null if number < 0 else number, fcntl.F_DUPFD, above)
-        for place, number in places.items()
-    }
-    for place, number in lifted.items():
-        os.dup2(number, place, inheritable=place < 3)
-    os.closerange(FIRST_FREE, max(lifted.values()) + 1)
-
-
-def once(argv: list[str]) -> NoReturn:
-    """Be PID 1 of one job in namespaces of another tool's making; `argv` is the flags and `ONCE_PARTS`."""
-    flags, *numbers = (int(text) for text in argv)
-    payload, told, channel, control, requests = numbers
-    poll = select.poll()
-    poll.register(control, _POLLIN)
-    if poll.poll(0):
-        # The supervisor ended before the tool had tied its own life to it.
-        os._exit(1)
-    _place({0: 0, 1: 1, 2: 2, CHANNEL: channel, REQUESTS: requests, PAYLOAD: payload, STATUS: told})
-    kernel.bar_capabilities()
-    init.main(Status(STATUS), mounts=None, namespaces=True, build=bool(flags & BUILD))

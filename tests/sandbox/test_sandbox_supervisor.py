@@ -101,7 +101,7 @@ def test_a_job_leaves_nothing_behind(
             box.run(Job(kind, files, entry="f", calls=[Call((1,))], limits=Limits(wall_s=0.4)))
         warm = open_descriptors()
         for keeper in set(children()) - set(before[1]):
-            assert len(descendants(int(keeper))) == 1
+            assert len(descendants(int(keeper))) <= 2
         box.run(Job("calls", {"solution.py": source}, entry="f", limits=Limits(wall_s=0.4)))
         assert open_descriptors() == warm
     assert (open_descriptors(), children()) == before
