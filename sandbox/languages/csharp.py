@@ -35,8 +35,9 @@ _HARNESS_FILES = ("Calls.cs", "Decode.cs", "Encode.cs")
 # To be changed with what `_prepare` does.
 _RECIPE = "1"
 _REFERENCES = ("-r:System.Numerics", "-r:Microsoft.CSharp")
-# No file in /dev/shm that tells other processes of this one.
-_ENVIRONMENT = {"MONO_DISABLE_SHARED_AREA": "1"}
+# No file in /dev/shm that tells other processes of this one, and none of the runtime's messages among what
+# the program prints: it has some of a refused pthread_setschedparam, on standard output.
+_ENVIRONMENT = {"MONO_DISABLE_SHARED_AREA": "1", "MONO_LOG_DEST": "/dev/null"}
 
 
 def find() -> Toolchain:
