@@ -21,6 +21,8 @@ from typing import Annotated, Any
 
 import typer
 
+from assay import sandbox_cli
+
 app = typer.Typer(
     name="assay",
     help="Turn git histories, programming problems and agent trajectories into datasets for code reward "
@@ -334,6 +336,9 @@ def push(
     from assay.push import push_run
 
     push_run(run_dir, repo_id, private=private, tag=tag, dry_run=dry_run, as_json=as_json)
+
+
+app.add_typer(sandbox_cli.app, name="sandbox")
 
 
 def _version(wanted: bool) -> None:

@@ -143,10 +143,19 @@ def records_page() -> str:
     return page
 
 
+def commands(group: Any, before: str = "") -> dict[str, Any]:
+    """Every command by the words that call it; a group of commands has none of its own."""
+    found = {}
+    for name, command in group.commands.items():
+        words = f"{before}{name}"
+        found.update(commands(command, f"{words} ") if hasattr(command, "commands") else {words: command})
+    return found
+
+
 def pages() -> dict[str, str]:
     """Every page by file name."""
     group = typing.cast("Any", typer.main.get_command(app))
-    made = {f"{name}.md": command_page(name, command) for name, command in group.commands.items()}
+    made = {f"{name.replace(' ', '-')}.md": command_page(name, one) for name, one in commands(group).items()}
     return {**made, "records.md": records_page()}
 
 
