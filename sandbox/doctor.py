@@ -264,11 +264,16 @@ def toolchains() -> list[Tools]:
             continue
         language = languages.get(name)
         try:
-            version, problem = language.find().version, ""
+            version, problem = _told_version(language.find().version), ""
         except SandboxError as error:
             version, problem = "", str(error)
         made.append(Tools(name, language.title, version, language.packages, problem))
     return made
+
+
+def _told_version(version: str) -> str:
+    """A toolchain's version without the folders that make it a key."""
+    return " ".join(word for word in version.split() if not word.startswith("/"))
 
 
 def _first(run: Run) -> list[Layer]:
