@@ -31,7 +31,7 @@ namespace SandboxHarness;
 
 use function array_is_list, array_key_exists, count, error_get_last, file_get_contents, fopen, fwrite;
 use function get_class, get_defined_functions, getmypid, gettype, ini_set, is_array, is_bool, is_float;
-use function is_int, is_nan, is_object, is_string, ord, pack, preg_match, preg_replace, range;
+use function is_int, is_nan, is_object, is_string, ord, pack, preg_match, preg_replace;
 use function register_shutdown_function, str_pad, str_repeat, strlen, strrpos, strtok, strtolower, substr;
 use function unlink, unpack;
 use const E_COMPILE_ERROR, E_CORE_ERROR, E_ERROR, E_PARSE, E_RECOVERABLE_ERROR, E_USER_ERROR, PHP_INT_MIN;
