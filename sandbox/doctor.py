@@ -65,7 +65,7 @@ FENCES = (
     Fence(
         "user namespace",
         "rights over anything outside",
-        "compare with the host's; become uid 0",
+        "compare with the host's",
     ),
     Fence("mnt namespace", "mounts that others would see", "compare with the host's"),
     Fence(
@@ -75,7 +75,7 @@ FENCES = (
     ),
     Fence("net namespace", "the network, loopback too", "compare with the host's"),
     Fence("ipc namespace", "shared memory and queues of others", "compare with the host's"),
-    Fence("uts namespace", "learning or changing the host's name", "compare with the host's"),
+    Fence("uts namespace", "changing the host's name", "compare with the host's"),
     Fence("cgroup namespace", "learning the host's control groups", "compare with the host's"),
     Fence("unprivileged uid", "acting as root, inside or outside", "call setuid(0); read the map of uids"),
     Fence(
