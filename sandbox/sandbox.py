@@ -21,15 +21,16 @@ from typing import Literal, get_args
 
 from sandbox import doctor, languages, launches
 from sandbox.backends.bwrap import Bwrap
+from sandbox.backends.container import IMAGE, Containers
 from sandbox.builds import Build, Builds, default_folder
-from sandbox.job import Job, Layer, Result, SandboxError, SandboxUnavailable
+from sandbox.job import Job, Layer, Limits, Result, SandboxError, SandboxUnavailable
 from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
 from sandbox.pool import Pool
 from sandbox.process import Launch, Worker
 from sandbox.server import Settings
 from sandbox.verdict import run_alone, run_build, run_split
 
-Backend = Literal["auto", "zygote", "nsrun", "plain", "bwrap"]
+Backend = Literal["auto", "zygote", "nsrun", "plain", "bwrap", "container"]
 
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
@@ -42,6 +43,7 @@ class Sandbox:
               "zygote"  Python: each job is forked from a warm interpreter inside fresh namespaces
               "nsrun"   each job is a new process in the same namespaces, all languages
               "bwrap"   each job is a new process that bubblewrap (`bwrap`) isolates, all languages
+              "container"  Python: each job is a container of its own
               "plain"   Python, limits of resources alone: must be asked for, and each result says
                         isolation "none"
     workers   jobs that `map` runs at once
@@ -49,6 +51,13 @@ class Sandbox:
     packages  folders of importable packages that Python programs may use, read-only
     retries   further tries of a run that ended in a failure of the sandbox itself
     cache     folder of what compilers made; None keeps it in memory; by default in the user's cache folder
+
+    Backend "container":
+    image           an image that the engine has already, with Python 3.10 or later
+    engine          "docker", "podman" or another command that takes their options; by default whichever of
+                    these two can be used
+    runtime         OCI runtime of the engine, such as "runsc" for gVisor
+    engine_options  further options of the engine's `run`
     """
 
     def __init__(
@@ -59,6 +68,11 @@ class Sandbox:
         packages: Sequence[str | os.PathLike[str]] = (),
         retries: int = 1,
         cache: str | os.PathLike[str] | None = "",
+        *,
+        image: str = IMAGE,
+        engine: str = "",
+        runtime: str = "",
+        engine_options: Sequence[str] = (),
     ) -> None:
         if backend not in get_args(Backend):
             raise SandboxError(f"no backend {backend!r}: use {', '.join(get_args(Backend))}")
@@ -75,8 +89,13 @@ class Sandbox:
         self._builds = Builds(None if cache is None else Path(cache) if cache else default_folder())
         self._pool = Pool(most=2 * workers + 2)
         self._bwrap = Bwrap() if backend == "bwrap" else None
-        if self._bwrap is not None:
-            self._require_bwrap()
+        self._containers = (
+            Containers(image, engine, runtime, engine_options, self.packages)
+            if backend == "container"
+            else None
+        )
+        if backend in ("bwrap", "container"):
+            self._require_tool()
         elif backend != "plain":
             _require_namespaces()
         if self.preload and backend in ("auto", "zygote", "plain"):
@@ -133,7 +152,6 @@ class Sandbox:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, job: Job) -> Result:
-        namespaces = self.backend != "plain"
         backend: str = self.backend
         if job.lang != "python":
             if self.backend not in ("auto", "nsrun", "bwrap"):
@@ -145,18 +163,19 @@ class Sandbox:
             if job.lang != "python":
                 result = self._run_command(job)
             else:
-                # The PID 1 of a job under bwrap is an interpreter of its own already.
-                fresh = self._bwrap is None and (backend == "nsrun" or job.hash_seed is None)
+                # Under another tool each job has an interpreter of its own anyway.
+                own = self._bwrap is None and self._containers is None
+                fresh = own and (backend == "nsrun" or job.hash_seed is None)
                 result = self._run_python(job, fresh)
         except (OSError, SandboxUnavailable) as error:
             result = Result("infra_error", detail=f"nothing could be started: {error}")
         result.backend = backend
-        result.isolation = "namespaces" if namespaces else "none"
+        result.isolation = {"plain": "none", "container": "container"}.get(backend, "namespaces")
         return result
 
     def _run_python(self, job: Job, fresh: bool) -> Result:
-        namespaces = self.backend != "plain"
-        work = "" if namespaces else tempfile.mkdtemp(prefix="sandbox-")
+        namespaces = self.backend not in ("plain", "container")
+        work = tempfile.mkdtemp(prefix="sandbox-") if self.backend == "plain" else ""
         preload = () if fresh else self.preload
         seed = 0 if fresh else job.hash_seed or 0
         settings = launches.python_settings(self.packages, preload, seed, namespaces)
@@ -215,12 +234,16 @@ class Sandbox:
         """What can begin this job, for as long as the context lasts."""
         if self._bwrap is not None:
             return self._bwrap.worker(settings.binds, job.hash_seed)
+        if self._containers is not None:
+            return self._containers.worker(job.hash_seed)
         return self._pool.borrow(settings)
 
-    def _require_bwrap(self) -> None:
-        problem = doctor.problem(self._run)
-        if problem:
-            raise SandboxUnavailable(f"backend 'bwrap': {problem}")
+    def _require_tool(self) -> None:
+        job = Job("script", {"main.py": "print(40 + 2)"}, limits=Limits(wall_s=20, cpu_s=20))
+        result = self._run(job)
+        if (result.status, result.stdout) != ("ok", "42\n"):
+            reason = result.detail or f"{result.status}: {result.stderr.strip()[-200:]}"
+            raise SandboxUnavailable(f"backend {self.backend!r} cannot be used here: {reason}")
 
     def _built(
         self, job: Job, language: Language, toolchain: Toolchain, plan: Plan, settings: Settings

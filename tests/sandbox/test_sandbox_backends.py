@@ -11,10 +11,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import engines
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sandbox import Call, Job, Limits, Result, Sandbox, SandboxUnavailable
+from sandbox import Call, Job, Limits, Result, Sandbox, SandboxError, SandboxUnavailable
 from sandbox.backends.bwrap import private_folders
+from sandbox.backends.container import Carrier
+from sandbox.inside import agent
 
 ROOT = Path(__file__).parents[2]
 PATIENT = Limits(wall_s=20.0, cpu_s=20.0)
@@ -29,6 +34,21 @@ def bwrap() -> Iterator[Sandbox]:
         pytest.skip("needs bwrap: apt-get install bubblewrap")
     with Sandbox("bwrap", cache=None) as box:
         yield box
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Options]:
+    with engines.options(tmp_path_factory.mktemp("engine")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["bwrap", "container"])
+def box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    if request.param == "bwrap":
+        yield request.getfixturevalue("bwrap")
+    else:
+        with Sandbox("container", **request.getfixturevalue("engine")) as made:
+            yield made
 
 
 def script(box: Sandbox, source: str, limits: Limits = PATIENT, **options: object) -> Result:
@@ -73,12 +93,13 @@ def told(result: Result) -> list[object]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_bwrap_says_what_our_own_namespaces_say(bwrap: Sandbox, name: str) -> None:
+def test_another_tool_says_what_our_own_namespaces_say(box: Sandbox, name: str) -> None:
     with Sandbox() as own:
         expected = own.run(JOBS[name])
-    result = bwrap.run(JOBS[name])
+    result = box.run(JOBS[name])
     assert told(result) == told(expected)
-    assert (result.backend, result.isolation) == ("bwrap", "namespaces")
+    isolation = {"bwrap": "namespaces", "container": "container"}[box.backend]
+    assert (result.backend, result.isolation) == (box.backend, isolation)
 
 
 def test_bwrap_runs_a_program_of_another_language(bwrap: Sandbox) -> None:
@@ -97,14 +118,14 @@ def test_bwrap_builds_a_program_of_another_language(bwrap: Sandbox) -> None:
     assert (result.status, result.stderr) == ("ok", "hi\n")
 
 
-def test_nothing_of_the_host_is_in_sight_under_bwrap(bwrap: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_the_host_is_in_sight(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_TOKEN", "needle-55")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         source = """
             import glob, os, socket, sys
-            for path in ["/etc/passwd", "/root/.bashrc", "/work", "/home", *glob.glob("/proc/*/environ")]:
+            for path in [*sys.argv[2:], "/root/.bashrc", "/home", *glob.glob("/proc/*/environ")]:
                 try:
                     data = open(path, "rb").read()
                     print("read", path, b"needle" in data or "environ" not in path)
@@ -119,7 +140,8 @@ def test_nothing_of_the_host_is_in_sight_under_bwrap(bwrap: Sandbox, monkeypatch
                 pass
             print(os.environ, os.getpid(), os.getuid())
             """
-        result = script(bwrap, source, argv=[str(listener.getsockname()[1])])
+        files = [__file__, str(ROOT / "pyproject.toml"), "/etc/shadow"]
+        result = script(box, source, argv=[str(listener.getsockname()[1]), *files])
     lines = [line for line in result.stdout.splitlines() if not line.endswith("False")]
     assert lines == ["environ({}) 2 65534"]
 
@@ -134,10 +156,10 @@ def test_bwrap_leaves_the_hosts_uid_0(bwrap: Sandbox) -> None:
     assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
 
 
-def test_only_tmp_is_writable_under_bwrap_and_it_is_bounded(bwrap: Sandbox) -> None:
+def test_only_tmp_is_writable_and_it_is_bounded(box: Sandbox) -> None:
     source = """
         import os
-        for folder in ("/", "/dev", "/usr", "/proc", "/dev/shm", os.path.dirname(os.__file__)):
+        for folder in ("/", "/dev", "/usr", "/proc", os.path.dirname(os.__file__)):
             try:
                 open(folder + "/probe", "w").close()
                 print("wrote", folder)
@@ -150,13 +172,13 @@ def test_only_tmp_is_writable_under_bwrap_and_it_is_bounded(bwrap: Sandbox) -> N
             print(error.strerror, number)
         """
     limits = Limits(wall_s=20.0, cpu_s=20.0, tmpfs_mb=8)
-    result = script(bwrap, source, limits=limits)
-    assert result.stdout.startswith("wrote /dev/shm\nNo space left on device")
+    result = script(box, source, limits=limits)
+    assert result.stdout.startswith("No space left on device")
     assert int(result.stdout.split()[-1]) <= limits.tmpfs_mb
 
 
 @pytest.mark.parametrize("processes", [1, 4])
-def test_processes_are_counted_under_bwrap(bwrap: Sandbox, processes: int) -> None:
+def test_processes_are_counted(box: Sandbox, processes: int) -> None:
     source = """
         import os, time
         made = 0
@@ -168,15 +190,15 @@ def test_processes_are_counted_under_bwrap(bwrap: Sandbox, processes: int) -> No
             print(made)
         """
     limits = Limits(wall_s=20.0, cpu_s=20.0, processes=processes)
-    assert script(bwrap, source, limits=limits).stdout == f"{processes - 1}\n"
+    assert script(box, source, limits=limits).stdout == f"{processes - 1}\n"
 
 
-def test_bwrap_jobs_at_once_do_not_count_each_others_processes(bwrap: Sandbox) -> None:
+def test_jobs_at_once_do_not_count_each_others_processes(box: Sandbox) -> None:
     source = "import os, time\nif os.fork(): time.sleep(0.5); os.wait()"
     limits = Limits(wall_s=20.0, cpu_s=20.0, processes=2)
-    bwrap.workers = 4
+    box.workers = 4
     jobs = [Job("script", {"main.py": source}, limits=limits)] * 8
-    assert {result.status for result in bwrap.map(jobs)} == {"ok"}
+    assert {result.status for result in box.map(jobs)} == {"ok"}
 
 
 def processes_named(mark: str) -> list[int]:
@@ -200,66 +222,63 @@ def gone(mark: str) -> bool:
 
 
 DAEMON = """
-    import os, subprocess, sys, time
+    import os, sys, time
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
+            open("{mark}", "w")
             os.execv({python!r}, ["{mark}", "-c", "import time; time.sleep(600)"])
+    while not os.path.exists("{mark}"):
+        time.sleep(0.01)
     time.sleep({sleep})
     """
 
 
-@pytest.mark.parametrize("sleep", [0.3, 600])
-def test_bwrap_leaves_no_process_and_no_descriptor(bwrap: Sandbox, sleep: float) -> None:
-    mark = f"left-under-bwrap-{os.getpid()}-{sleep}"
+def daemon(box: Sandbox, mark: str, sleep: float) -> str:
+    """A program that leaves a process called `mark` behind."""
+    own = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    python = "/usr/bin/python3" if box.backend == "container" else own
+    return textwrap.dedent(DAEMON.format(python=python, mark=mark, sleep=sleep))
+
+
+@pytest.mark.parametrize("sleep", [0.1, 600])
+def test_no_process_and_no_descriptor_is_left(box: Sandbox, sleep: float) -> None:
+    mark = f"left-{os.getpid()}-{box.backend}-{sleep}"
     before = len(os.listdir("/proc/self/fd"))
-    python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-    result = script(bwrap, DAEMON.format(python=python, mark=mark, sleep=sleep), limits=SOON)
+    result = script(box, daemon(box, mark, sleep), limits=Limits(wall_s=3.0, cpu_s=5.0))
     assert result.status == ("ok" if sleep < 1 else "timeout")
     assert gone(mark)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def supervisor(mark: str, options: str) -> subprocess.Popen[str]:
-    """A process that runs an endless job of the name `mark` and says so once that has begun."""
-    python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+def test_jobs_end_with_a_supervisor_that_is_killed(
+    box: Sandbox, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    mark = f"orphan-{os.getpid()}-{box.backend}"
+    options = request.getfixturevalue("engine") if box.backend == "container" else {}
+    (tmp_path / "program.py").write_text(daemon(box, mark, 600))
     source = f"""
-        import sys, threading, time
+        import sys
         sys.path.insert(0, {str(ROOT)!r})
         from sandbox import Job, Limits, Sandbox
-        program = {DAEMON.format(python=python, mark=mark, sleep=600)!r}
-        import textwrap
-        job = Job("script", {{"main.py": textwrap.dedent(program)}}, limits=Limits(wall_s=600))
-        threading.Thread(target=Sandbox({options}).run, args=(job,), daemon=True).start()
-        print("started", flush=True)
-        time.sleep(600)
+        program = open({str(tmp_path / "program.py")!r}).read()
+        job = Job("script", {{"main.py": program}}, limits=Limits(wall_s=600))
+        Sandbox({box.backend!r}, **{options!r}).run(job)
         """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
-    return process
-
-
-def await_process(mark: str) -> None:
-    for _ in range(200):
-        if processes_named(mark):
-            return
-        time.sleep(0.1)
-    pytest.fail("the job did not begin")
-
-
-def test_bwrap_jobs_end_with_a_supervisor_that_is_killed(bwrap: Sandbox) -> None:
-    mark = f"orphan-under-bwrap-{os.getpid()}"
-    with supervisor(mark, "'bwrap'") as process:
-        # The mark stands in the supervisor's own command line as well.
-        for _ in range(200):
-            if len(processes_named(mark)) > 1:
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(source)]) as process:
+        for _ in range(600):
+            if processes_named(mark):
                 break
             time.sleep(0.1)
+        else:
+            pytest.fail("the job did not begin")
         process.send_signal(signal.SIGKILL)
     assert gone(mark)
+    if options:
+        engine_says = subprocess.run(
+            [options["engine"], "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True
+        )
+        assert f"sandbox-{process.pid}-" not in engine_says.stdout
 
 
 def test_a_machine_without_bwrap_is_told_what_to_install(
@@ -277,7 +296,7 @@ def test_a_machine_without_bwrap_is_told_what_to_install(
         pytest.param(
             'if [ "$1" = --help ]; then echo --as-pid-1 --size --perms --remount-ro --clearenv --cap-drop; '
             "else echo bwrap: no permission >&2; exit 1; fi",
-            "backend 'bwrap': .*bwrap: no permission",
+            "backend 'bwrap' .*bwrap: no permission",
             id="refused",
         ),
     ],
@@ -324,3 +343,125 @@ def test_packages_in_a_private_folder_of_root_can_be_imported_under_bwrap(tmp_pa
             """
         result = script(box, source)
     assert result.stdout == "7 ['packages']\nrefused\n"
+
+
+@pytest.mark.parametrize("size", [1, 300_000, 2_000_000])
+def test_large_values_travel_through_a_container(engine: engines.Options, size: int) -> None:
+    with Sandbox("container", **engine) as box:
+        files = {"solution.py": "def f(x):\n    return x + x", "test.py": "def check(f):\n"}
+        files["test.py"] += f"    assert f('x' * {size}) == 'x' * {2 * size}"
+        result = box.run(Job("split", files, "f", limits=PATIENT))
+        assert (result.status, result.candidate_calls) == ("ok", 1)
+        result = box.run(Job("calls", files, "f", [Call(("y" * size,))] * 3, limits=PATIENT))
+        assert (result.status, result.outputs) == ("ok", ["y" * 2 * size] * 3)
+
+
+def test_a_program_cannot_write_to_its_agents_descriptors(engine: engines.Options) -> None:
+    source = r"""
+        import os
+        for number in range(256):
+            try:
+                os.write(number, b"S\x04\0\0\0exit")
+            except OSError:
+                pass
+        for name in (f"/proc/1/fd/{number}" for number in range(16)):
+            try:
+                os.write(os.open(name, os.O_WRONLY), b"S\x04\0\0\0exit")
+                print("wrote", name)
+            except OSError:
+                pass
+        try:
+            os.kill(1, 9)
+        except OSError:
+            print("refused")
+        """
+    with Sandbox("container", **engine) as box:
+        result = script(box, source)
+    assert "wrote" not in result.stdout
+    assert result.status in ("ok", "unserializable")
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        pytest.param("exit 3", "its engine said nothing", id="dies"),
+        pytest.param("echo 'Error: no such thing' >&2; exit 125", "Error: no such thing", id="refuses"),
+        pytest.param("cat /dev/zero", "ended without a report", id="garbage"),
+        pytest.param("printf 'S\\006\\0\\0\\0exit x'", "ended without a report", id="line that is none"),
+        pytest.param("printf 'S\\377\\377\\377\\377'", "ended without a report", id="endless message"),
+        pytest.param("printf 'S\\007\\0\\0\\0started'; exit 1", "ended without a report", id="begins"),
+    ],
+)
+def test_an_engine_that_misbehaves_is_no_verdict(tmp_path: Path, text: str, detail: str) -> None:
+    tool = tmp_path / "engine"
+    tool.write_text(f'#!/bin/sh\nif [ "$1" = run ]; then {text}; fi\n')
+    tool.chmod(0o755)
+    with pytest.raises(SandboxUnavailable, match=detail):
+        Sandbox("container", engine=str(tool))
+
+
+def test_a_machine_without_an_engine_is_told_what_was_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match=r"docker: not on this machine; podman: not on this machine"):
+        Sandbox("container")
+
+
+def test_an_image_that_is_not_there_is_not_pulled(engine: engines.Options) -> None:
+    options = {**engine, "image": "localhost/no-such-image:1"}
+    with pytest.raises(SandboxUnavailable, match=r"no image localhost/no-such-image:1.* pull "):
+        Sandbox("container", **options)
+
+
+def test_a_container_runs_python_only(engine: engines.Options) -> None:
+    with (
+        Sandbox("container", **engine) as box,
+        pytest.raises(SandboxError, match="backend 'container' runs Python only"),
+    ):
+        box.run(Job("script", {"main.js": ""}, lang="javascript"))
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_what_an_agent_sends_is_messages_or_nothing(chunks: list[bytes]) -> None:
+    reader, writer = os.pipe()
+    try:
+        carrier = Carrier(dict.fromkeys(("status", "channel", "out", "err"), writer))
+        for chunk in chunks:
+            if not carrier.take(chunk):
+                break
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_messages_come_through_however_they_are_cut() -> None:
+    data = b"".join(
+        agent.HEAD.pack(kind, len(body)) + body
+        for kind, body in ((agent.LINE, b"started"), (agent.OUT, b"abc"), (agent.ERR, b""), (agent.OUT, b"d"))
+    )
+    for size in range(1, len(data) + 1):
+        pipes = {name: os.pipe() for name in ("status", "channel", "out", "err")}
+        carrier = Carrier({name: ends[1] for name, ends in pipes.items()})
+        assert all(carrier.take(data[at : at + size]) for at in range(0, len(data), size))
+        for _, writer in pipes.values():
+            os.close(writer)
+        said = {name: os.read(ends[0], 100) for name, ends in pipes.items()}
+        for source, _ in pipes.values():
+            os.close(source)
+        assert said == {"status": b"started\n", "channel": b"", "out": b"abcd", "err": b""}
+
+
+def test_a_job_runs_under_gvisor(engine: engines.Options) -> None:
+    if shutil.which("runsc") is None:
+        pytest.skip("needs gVisor: apt-get install runsc")
+    more = (*engine.get("engine_options", ()), "--runtime-flag=network=none")
+    options = {**engine, "runtime": "runsc", "engine_options": more}
+    try:
+        box = Sandbox("container", **options)
+    except SandboxUnavailable as error:
+        pytest.skip(f"gVisor does not work here: {error}")
+    with box:
+        result = box.run(JOBS["calls"])
+        assert (result.status, result.outputs[:2]) == ("ok", [3, [1, 2]])
+        assert box.run(JOBS["endless"]).status == "timeout"
