@@ -7,13 +7,15 @@ with the reason. A fence that is `required` and does not hold means that no job 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import secrets
 import socket
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,10 @@ _PROBE_LIMITS = Limits(
     wall_s=20, cpu_s=20, memory_mb=64, processes=3, file_mb=1, tmpfs_mb=1, output_kb=64, open_files=16
 )
 _CROWD_LIMITS = Limits(wall_s=20, cpu_s=20, memory_mb=32, processes=8)
+# A port to try where this process can listen on none.
+_DISCARD = 9
+# Seconds that the kernel is given to end what a job has left.
+_GONE_S = 2.0
 
 
 def problem(run: Run) -> str:
@@ -279,20 +285,44 @@ def _told_version(version: str) -> str:
 def _first(run: Run) -> list[Layer]:
     """The layers that one probe tells of; only "isolated run" where it could not be run."""
     marker = f"probe-{secrets.token_hex(4)}"
-    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as unix, tempfile.NamedTemporaryFile() as file:
-        tcp.bind(("127.0.0.1", 0))
-        unix.bind(b"\0" + marker.encode())
-        tcp.listen()
-        unix.listen()
-        what = ("probe", file.name, str(tcp.getsockname()[1]), marker, marker)
-        result = run(_job(what, _PROBE_LIMITS))
+    with _bait(marker) as (path, port):
+        result = run(_job(("probe", path, str(port), marker, marker), _PROBE_LIMITS))
     if result.status != "ok":
         words = result.stderr.strip().rsplit("\n", 1)[-1]
         return [Layer("isolated run", False, result.detail or f"{result.status}: {words}")]
-    left = [pid for pid in _below(os.getpid()) if _name_of(pid) == marker]
+    left = _lasting(marker)
     ended = Layer("ends with its job", not left, f"process {left[0]} lives on" if left else "gone with PID 1")
     ran = Layer("isolated run", True, f"{result.wall_s * 1000:.0f} ms")
     return [ran, *_judge(json.loads(result.stdout)), ended]
+
+
+@contextlib.contextmanager
+def _bait(name: str) -> Iterator[tuple[str, int]]:
+    """A file, a TCP port and an abstract unix socket to try; each as far as this process may have one."""
+    path, port = "/etc/passwd", _DISCARD
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            path = stack.enter_context(tempfile.NamedTemporaryFile()).name
+        with contextlib.suppress(OSError):
+            tcp = stack.enter_context(socket.socket())
+            tcp.bind(("127.0.0.1", 0))
+            tcp.listen()
+            port = tcp.getsockname()[1]
+        with contextlib.suppress(OSError):
+            unix = stack.enter_context(socket.socket(socket.AF_UNIX))
+            unix.bind(b"\0" + name.encode())
+            unix.listen()
+        yield path, port
+
+
+def _lasting(name: str) -> list[int]:
+    """The processes of that name that are still there after the kernel had time to end them."""
+    end = time.monotonic() + _GONE_S
+    while True:
+        left = [pid for pid in _below(os.getpid()) if _name_of(pid) == name]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.01)
 
 
 def _job(argv: tuple[str, ...], limits: Limits) -> Job:

@@ -141,6 +141,19 @@ def test_a_worker_in_a_group_of_its_own_is_seen() -> None:
     assert (layer.holds, layer.detail) == (True, cgroups.usable())
 
 
+def test_a_supervisor_without_a_network_can_isolate_as_well() -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("needs util-linux")
+    inside = [unshare, "-n"] if os.getuid() == 0 else [unshare, "-Unc"]
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+    code += "from sandbox import Sandbox\nSandbox()\nprint('made')"
+    done = subprocess.run([*inside, sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    if done.returncode and "unshare:" in done.stderr:
+        pytest.skip(f"no network namespace can be made: {done.stderr.strip()}")
+    assert (done.stdout, done.stderr) == ("made\n", "")
+
+
 def test_where_no_proc_can_be_mounted_the_rest_is_still_tried() -> None:
     tools = [shutil.which(name) for name in ("setpriv", "unshare", "mount")]
     if os.getuid() != 0 or None in tools or SYSTEM_PYTHON is None:
