@@ -118,6 +118,11 @@ class Group:
         self._kills_before = 0
         self._cpu_before = 0.0
 
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The absolute paths of the folders that are the group."""
+        return tuple(self._folders)
+
     def add(self, pid: int) -> None:
         """Move a process, and all that it will start, into the group; what it takes already is not counted.
 

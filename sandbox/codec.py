@@ -224,7 +224,7 @@ class _Encoder:
                 self.integer(number)
         elif kind is _stdlib("datetime", "date"):
             self.blob(b"y", value.isoformat().encode())
-        elif kind in (_stdlib("datetime", "datetime"), _stdlib("datetime", "time")):
+        elif kind is _stdlib("datetime", "datetime") or kind is _stdlib("datetime", "time"):
             zone = value.tzinfo
             if zone is not None and type(zone) is not _stdlib("datetime", "timezone"):
                 raise EncodeError("a time zone other than datetime.timezone")

@@ -26,6 +26,12 @@ def pack(nonce: bytes, kind: bytes, payload: bytes) -> bytes:
     return _HEAD.pack(nonce, kind, len(payload)) + payload
 
 
+def head(data: bytes) -> tuple[bytes, int]:
+    """Return the kind and the length of the payload that a frame's first `HEAD_BYTES` announce."""
+    _, kind, size = _HEAD.unpack(data)
+    return kind, size
+
+
 class FrameReader:
     """Cuts a stream into frames and holds at most one unfinished frame."""
 

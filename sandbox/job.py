@@ -178,7 +178,7 @@ class Job:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"Job.kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
-        if self.lang not in FILES:
+        if type(self.lang) is not str or self.lang not in FILES:
             raise ValueError(f"Job.lang must be one of {', '.join(FILES)}, not {self.lang!r}")
         if self.lang != "python" and self.kind not in ("calls", "script"):
             raise ValueError(f"Job.kind {self.kind!r} is for Python only: use 'calls' or 'script'")

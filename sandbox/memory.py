@@ -86,7 +86,7 @@ def children(pid: int) -> list[int]:
 
 def _threads(pid: int) -> list[str]:
     try:
-        return [entry.name for entry in os.scandir(f"/proc/{pid}/task")]
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the price, and it is asked often
     except OSError:
         return []
 

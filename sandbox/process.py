@@ -19,7 +19,7 @@ from sandbox import codec
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
 from sandbox.job import Limits, Status
 from sandbox.memory import measure, spent, waited
-from sandbox.server import memory_file
+from sandbox.server import MEMORY_SLACK_MB, memory_file
 
 SETUP_S = 20.0
 # How long a tree may take to vanish after it was told to end, before the whole worker is killed.
@@ -31,8 +31,13 @@ _TICK_S = 0.05
 _CHUNK = 1 << 18
 # A program that floods its output is switched to and fro less often with a larger pipe.
 _PIPE_BYTES = 1 << 20
-# What the interpreter itself and the processes' shared pages may add to the tree's resident memory.
-_MEMORY_SLACK_KB = 48 << 10
+STARVED = "the kernel killed a process: together they took all the memory they may"
+_SEEN_BY_OTHERS: dict[str, Status] = {
+    "timeout": "timeout",
+    "cpu_limit": "cpu_limit",
+    "memory_limit": "memory_limit",
+    "proc_limit": "proc_limit",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,11 @@ class Worker(Protocol):
     def root_pid(self) -> int:
         """The parent of the job's PID 1, for looking at the tree from outside."""
 
-    def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
+    def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin a job with these descriptors (`sandbox.inside.init.PARTS`)."""
+
+    def starved(self) -> bool:
+        """Whether the kernel has killed a process of this job because its control group was full."""
 
     def kill(self) -> None:
         """Have every process of the job killed, from outside its namespaces; do not wait."""
@@ -144,7 +152,7 @@ class Tree:
                 theirs[name] = writer if incoming else reader
                 os.set_blocking(ours[name], False)
             self.spawned = time.monotonic()
-            self.worker.start(launch.flags, launch.limits.tmpfs_mb, theirs)
+            self.worker.start(launch.flags, launch.limits, theirs)
         except BaseException:
             for number in ours.values():
                 os.close(number)
@@ -284,7 +292,9 @@ class Tree:
         if alive > limits.processes:
             # Only where no namespace lets the kernel count the job's own processes.
             self.stop("proc_limit", f"{alive} processes and threads, {limits.processes} allowed")
-        if used_kb > (limits.memory_mb << 10) + _MEMORY_SLACK_KB:
+        if self.worker.starved():
+            self.stop("memory_limit", STARVED)
+        elif used_kb > (limits.memory_mb << 10) + (MEMORY_SLACK_MB << 10):
             self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
         if cpu_s > limits.cpu_s:
             self.stop("cpu_limit", f"its processes together took {cpu_s:.2f} s of processor time")
@@ -294,6 +304,8 @@ class Tree:
         self._end_clock()
         if not self.finished:
             self.worker.kill()
+        elif self.stopped is None and self.worker.starved():
+            self.stopped = ("memory_limit", STARVED)
         for name in list(self._open.values()):
             self._close(name)
         self.worker.settle()
@@ -331,6 +343,11 @@ class Tree:
                 self.max_rss = max(self.max_rss, int(rss))
                 self.exited_at = time.monotonic()
                 self._end_clock()
+            elif word == "stop":
+                # What only those can see who are on the same machine as the program.
+                status, _, detail = rest.partition(" ")
+                if status in _SEEN_BY_OTHERS:
+                    self.stop(_SEEN_BY_OTHERS[status], detail)
             elif word == "error":
                 self.setup_error = self.setup_error or rest
 

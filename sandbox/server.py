@@ -18,12 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox import codec, farside
+from sandbox.cgroups import Group, usable
 from sandbox.inside import init as far
-from sandbox.job import SandboxError, SandboxUnavailable
+from sandbox.job import Limits, SandboxError, SandboxUnavailable
 from sandbox.memory import children
 
 # How long a server may take to be ready: modules that are loaded ahead may be large.
 START_S = 60.0
+# What the interpreter itself and the processes' shared pages may add to a tree's resident memory.
+MEMORY_SLACK_MB = 48
 _GRACE_S = 4.0
 
 
@@ -52,6 +55,9 @@ class Server:
         self.settings = settings
         self._owner = os.getpid()
         self.broken = False
+        self._group = Group() if settings.namespaces and usable() else None
+        self._bounded_to = 0
+        self._kills_before = 0
         link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         alive_r, self._control = os.pipe()
         kills_r, self._kills = os.pipe()
@@ -62,7 +68,7 @@ class Server:
             "packages": list(settings.packages),
             "preload": list(settings.preload),
             "supervisor": os.getpid(),
-            "groups": [],
+            "groups": list(self._group.folders) if self._group is not None else [],
         }
         payload = memory_file(farside.bundle() + codec.encode(config))
         try:
@@ -80,6 +86,8 @@ class Server:
             link.close()
             os.close(self._control)
             os.close(self._kills)
+            if self._group is not None:
+                self._group.close()
             raise
         finally:
             theirs.close()
@@ -97,6 +105,13 @@ class Server:
             self.process.stderr.close()
         # The keeper has one child, the server; what it forks is the tree of a job.
         self.root_pid = children(self.process.pid)[0]
+        try:
+            if self._group is not None:
+                self._group.add(self.root_pid)
+            self._link.send(b"go")
+        except BaseException:
+            self.close()
+            raise
 
     def _await_ready(self) -> None:
         self._link.settimeout(START_S)
@@ -121,16 +136,35 @@ class Server:
             return ""
         return os.read(stream.fileno(), 4096).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
 
-    def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
+    def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin a job whose descriptors are `parts`; raises OSError where the server is gone."""
+        self._bound(limits.memory_mb + MEMORY_SLACK_MB)
         numbers = [parts[name] for name in far.PARTS if name in parts]
         if "requests" in parts:
             flags |= far.HAS_REQUESTS
         try:
-            socket.send_fds(self._link, [far.HEAD.pack(flags, tmpfs_mb)], numbers)
+            socket.send_fds(self._link, [far.HEAD.pack(flags, limits.tmpfs_mb)], numbers)
         except OSError:
             self.broken = True
             raise
+
+    def starved(self) -> bool:
+        """Whether the kernel has killed a process of this job because its control group was full."""
+        if self._group is None:
+            return False
+        try:
+            return self._group.oom_kills() > self._kills_before
+        except OSError:
+            return False
+
+    def _bound(self, mebibytes: int) -> None:
+        """Set the control group's bound for the next job, where there is a group."""
+        if self._group is None:
+            return
+        self._kills_before = self._group.oom_kills()
+        if mebibytes != self._bounded_to:
+            self._group.limit(mebibytes)
+            self._bounded_to = mebibytes
 
     def kill(self) -> None:
         """Have every process of the job killed, from outside its namespaces."""
@@ -178,6 +212,9 @@ class Server:
             time.sleep(0.1)
             self.process.kill()
             self.process.wait()
+        if self._group is not None:
+            self._group.close()
+            self._group = None
 
     def forget(self) -> None:
         """Let go of it in a fork of the process that it serves."""

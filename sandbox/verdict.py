@@ -20,6 +20,9 @@ from sandbox.process import Launch, Tree, Worker, attend
 
 _MAX_DETAIL = 500
 _MAX_TEXT = 4000
+# The share of its processor time after which a program's end by a signal of the limit is the limit's doing.
+# The kernel holds to the limit by counting clock ticks, which on a busy machine run ahead of the time it tells.
+_NEARLY = {signal.SIGXCPU: 0.5, signal.SIGKILL: 0.9}
 # Values, weighed by the codec, that the outputs and records of one job may hold in all.
 _MAX_NODES = 4 * codec.MAX_NODES
 _BY_CAUSE: dict[str, Status] = {"memory": "memory_limit", "processes": "proc_limit"}
@@ -164,11 +167,18 @@ def _result(tree: Tree, said: Frames, status: Status, detail: str, trust: Trust)
         cpu_s=tree.cpu_s,
         max_rss=tree.max_rss,
         trust=trust,
-        detail=" ".join(detail.split())[:_MAX_DETAIL],
+        detail=_line(detail),
         exit_code=os.WEXITSTATUS(ended) if ended is not None and os.WIFEXITED(ended) else None,
         recorded=said.recorded,
         record_skipped=said.skipped,
     )
+
+
+def _line(text: str) -> str:
+    """One bounded line that can be printed, whatever a program has put in it."""
+    words = " ".join(text.split())
+    shown = [mark if mark.isprintable() else ascii(mark)[1:-1] for mark in words[:_MAX_DETAIL]]
+    return "".join(shown)[:_MAX_DETAIL]
 
 
 def _fact(tree: Tree) -> Verdict | None:
@@ -184,7 +194,7 @@ def _fact(tree: Tree) -> Verdict | None:
         return None
     number = os.WTERMSIG(tree.wait_status)
     limits = tree.launch.limits
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and tree.cpu_s >= limits.cpu_s):
+    if number in _NEARLY and tree.cpu_s >= _NEARLY[number] * limits.cpu_s:
         return "cpu_limit", f"processor time limit of {limits.cpu_s:g} s"
     try:
         name = signal.Signals(number).name
@@ -255,7 +265,7 @@ def run_build(launch: Launch, worker: Worker) -> Build:
         tree.close()
     status, detail = _judge_build(tree, bool(files))
     kept = files if status == "ok" else {}
-    return Build(status, kept, detail[:_MAX_DETAIL], stdout=tree.out.text(), stderr=tree.err.text())
+    return Build(status, kept, _line(detail), stdout=tree.out.text(), stderr=tree.err.text())
 
 
 def _judge_build(tree: Tree, left_files: bool) -> Verdict:

@@ -27,7 +27,7 @@ from typing import Any
 from sandbox import codec, farside
 from sandbox.inside import init as far
 from sandbox.inside import root
-from sandbox.job import SandboxUnavailable
+from sandbox.job import Limits, SandboxUnavailable
 from sandbox.memory import children
 from sandbox.server import memory_file
 
@@ -146,14 +146,14 @@ class BwrapWorker:
             self._tool.free_id(self._slot)
             self._slot = -1
 
-    def start(self, flags: int, tmpfs_mb: int, parts: Mapping[str, int]) -> None:
+    def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin the job whose descriptors are `parts`. Raises OSError where bwrap cannot be started."""
         ends, self._control = os.pipe()
         held = [ends, memory_file(farside.bundle())]
         numbers = [ends if name == "control" else parts.get(name, -1) for name in far.ONCE_PARTS]
         try:
             inside = farside.once_command(held[1], flags, numbers)
-            command = [*self._tool.arguments(self._binds, self._seed, tmpfs_mb), *inside]
+            command = [*self._tool.arguments(self._binds, self._seed, limits.tmpfs_mb), *inside]
             passed = [number for number in (held[1], *numbers) if number >= 0]
             options: dict[str, Any] = {}
             if os.geteuid() == 0:
@@ -197,6 +197,10 @@ class BwrapWorker:
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
+
+    def starved(self) -> bool:
+        """No control group is made for it: the tree's memory is polled."""
+        return False
 
     def settle(self) -> None:
         """Nothing to wait for: another job is another process."""

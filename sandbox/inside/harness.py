@@ -15,7 +15,6 @@ import builtins
 import errno
 import gc
 import os
-import struct
 import sys
 import types
 
@@ -49,7 +48,10 @@ _ERRORS = {
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, BaseException)
 }
-_write, _read, _getpid, _exit = os.write, os.read, os.getpid, os._exit
+_write, _read, _getpid, _exit, _listdir = os.write, os.read, os.getpid, os._exit, os.listdir
+_FORKING = ("fork", "forkpty", "fork_exec", "_fork_exec", "vfork", "posix_spawn", "posix_spawnp")
+# Processes and threads that the program may have.
+_most_tasks = [0]
 
 
 class Channel:
@@ -84,7 +86,7 @@ class Channel:
         head = self._exactly(frames.HEAD_BYTES)
         if head is None:
             return None
-        _, kind, size = struct.unpack("<8scI", head)
+        kind, size = frames.head(head)
         body = self._exactly(size)
         return None if body is None else (kind, body)
 
@@ -127,6 +129,7 @@ def resume(encoded: bytes) -> NoReturn:
 
 def main(config: dict[str, Any], work: str, out: int, requests: int) -> NoReturn:
     channel = Channel(out, requests, config["nonce"])
+    _most_tasks[0] = config["limits"]["processes"]
     _forget_ourselves(config, work)
     _reseed()
     run = {"calls": _calls, "script": _script, "unittest": _suite, "candidate": _serve, "test": _test}
@@ -215,9 +218,9 @@ def finish(code: int) -> NoReturn:
 
 
 def flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
         try:
-            stream.flush()
+            getattr(sys, name).flush()
         except BaseException as error:
             del error
 
@@ -244,11 +247,38 @@ def cause_of(error: BaseException) -> str:
     """Which limit made this exception, if one did: "memory", "processes" or ""."""
     if isinstance(error, MemoryError):
         return "memory"
-    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN:
-        return "processes"
-    if type(error) is RuntimeError and error.args == ("can't start new thread",):
-        return "processes"
-    return ""
+    refused = (isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN) or (
+        type(error) is RuntimeError and error.args == ("can't start new thread",)
+    )
+    # Both have other causes too: a pipe that is empty, a stack that does not fit.
+    return "processes" if refused and (_raised_by_fork(error) or _crowded()) else ""
+
+
+def _raised_by_fork(error: BaseException) -> bool:
+    """Whether the innermost function that the error came out of is one that makes processes."""
+    try:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        names = trace.tb_frame.f_code.co_names if trace is not None else ()
+        return any(name in _FORKING for name in names)
+    except BaseException:
+        return False
+
+
+def _crowded() -> bool:
+    """Whether as many processes and threads are alive as may be; True too where no /proc tells."""
+    try:
+        pids = [name for name in _listdir("/proc") if name.isdigit()]
+    except OSError:
+        return True
+    tasks = 0
+    for pid in pids:
+        try:
+            tasks += len(_listdir(f"/proc/{pid}/task"))
+        except OSError:
+            continue  # it has ended meanwhile, or it is PID 1, which nobody may look at
+    return not pids or tasks >= _most_tasks[0]
 
 
 def fail(channel: Channel, category: str, error: BaseException) -> None:

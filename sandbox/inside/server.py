@@ -151,6 +151,9 @@ def _serve(
         gc.freeze()
         gc.disable()
         link.send(b"ready")
+        # Not before the supervisor has put this process into its control group.
+        if not link.recv(16):
+            os._exit(0)
     except BaseException as error:
         _refuse(link, error)
     poll = select.poll()

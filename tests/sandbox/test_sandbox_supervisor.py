@@ -181,16 +181,21 @@ def test_an_interrupted_run_ends_its_job() -> None:
     def interrupt(*_: object) -> None:
         raise Stop
 
-    before = open_descriptors()
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
-    try:
-        with pytest.raises(Stop):
-            Sandbox().run(Job("script", {"main.py": "import time; time.sleep(60)"}, limits=Limits(wall_s=60)))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-    assert open_descriptors() == before
+    with Sandbox() as box:
+        assert box.run(JOB).outputs == [9]
+        before = open_descriptors()
+        previous = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            with pytest.raises(Stop):
+                box.run(Job("script", {"main.py": "import time; time.sleep(60)"}, limits=Limits(wall_s=60)))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+        assert open_descriptors() == before
+        for keeper in children():
+            assert len(descendants(int(keeper))) <= 2
+        assert box.run(JOB).outputs == [9]
 
 
 def test_the_plain_backend_must_be_asked_for_and_says_what_it_is() -> None:
