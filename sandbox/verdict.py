@@ -21,8 +21,8 @@ from sandbox.process import Launch, Tree, Worker, attend
 _MAX_DETAIL = 500
 _MAX_TEXT = 4000
 # The share of its processor time after which a program's end by a signal of the limit is the limit's doing.
-# The kernel holds to the limit by counting clock ticks, which on a busy machine run ahead of the time it tells.
-_NEARLY = {signal.SIGXCPU: 0.5, signal.SIGKILL: 0.9}
+# The kernel counts clock ticks for the limit, which on a busy machine run ahead of the time that it tells.
+_NEARLY: dict[int, float] = {signal.SIGXCPU: 0.5, signal.SIGKILL: 0.9}
 # Values, weighed by the codec, that the outputs and records of one job may hold in all.
 _MAX_NODES = 4 * codec.MAX_NODES
 _BY_CAUSE: dict[str, Status] = {"memory": "memory_limit", "processes": "proc_limit"}
