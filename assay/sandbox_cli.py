@@ -38,11 +38,17 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on
 @app.command(
     "doctor", help="Say which layers of isolation hold here, and which backends and languages can be used."
 )
-def doctor(as_json: JsonFlag = False) -> None:
+def doctor(
+    programs: Annotated[
+        bool, typer.Option("--programs", help="Also build and run a small program in every language.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Try every layer from inside."""
     from assay.sandbox_doctor import examine, show
 
-    facts = examine()
+    with _interruptible():
+        facts = examine(programs)
     if as_json:
         print(json.dumps(facts, sort_keys=True))
     else:
@@ -277,7 +283,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("assay: interrupted; the program was ended", file=sys.stderr, flush=True)
+        print("assay: interrupted; whatever ran in the sandbox was ended", file=sys.stderr, flush=True)
         raise typer.Exit(130) from None
 
 

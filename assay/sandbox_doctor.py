@@ -7,11 +7,30 @@ for a machine that lacks something; that is what is told.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
+import time
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from sandbox import Sandbox
+
+# A program a language, to be run as a script; each prints 42.
+_PROGRAMS = {
+    "python": "print(40 + 2)",
+    "javascript": "console.log(40 + 2)",
+    "typescript": "const sum: number = 40 + 2; console.log(sum)",
+    "go": 'package main\nimport "fmt"\nfunc main() { fmt.Println(40 + 2) }',
+    "c": '#include <stdio.h>\nint main(void) { printf("%d\\n", 40 + 2); return 0; }',
+    "cpp": "#include <iostream>\nint main() { std::cout << 40 + 2 << std::endl; }",
+    "java": "class Main { public static void main(String[] args) { System.out.println(40 + 2); } }",
+    "ruby": "puts 40 + 2",
+    "csharp": "class Program { static void Main() { System.Console.WriteLine(40 + 2); } }",
+    "rust": 'fn main() { println!("{}", 40 + 2); }',
+    "php": "<?php echo 40 + 2, PHP_EOL;",
+}
 
 
-def examine() -> dict[str, Any]:
-    """Try every layer, every backend and every language."""
+def examine(run_languages: bool = False) -> dict[str, Any]:
+    """Try every layer and backend and look for every language; run a program of each where asked to."""
     from sandbox import Sandbox, doctor
 
     layers = Sandbox.doctor()
@@ -35,8 +54,42 @@ def examine() -> dict[str, Any]:
             for layer in layers
         ],
         "backends": [_backend(name) for name in _backends()],
-        "languages": [dataclasses.asdict(one) for one in doctor.toolchains()],
+        "languages": _languages(run_languages and not missing),
     }
+
+
+def _languages(run: bool) -> list[dict[str, Any]]:
+    """What each language has; with `run` also "ran_s": seconds of a first run and its build, and of a second."""
+    from sandbox import Sandbox, doctor
+
+    found = [dataclasses.asdict(one) for one in doctor.toolchains()]
+    if run:
+        with Sandbox(cache=None) as box:
+            for one in found:
+                if not one["problem"]:
+                    _run_program(box, one)
+    return found
+
+
+def _run_program(box: Sandbox, language: dict[str, Any]) -> None:
+    from sandbox import Job, Limits, SandboxError
+    from sandbox.names import script_file
+
+    lang = language["lang"]
+    job = Job("script", {script_file(lang): _PROGRAMS[lang]}, lang=lang, limits=Limits(wall_s=20, cpu_s=20))
+    seconds = []
+    for _ in range(2):
+        begun = time.monotonic()
+        try:
+            result = box.run(job)
+        except SandboxError as error:
+            language["problem"] = str(error)
+            return
+        seconds.append(round(time.monotonic() - begun, 3))
+        if (result.status, result.stdout) != ("ok", "42\n"):
+            language["problem"] = f"a program that prints 42: {result.status}: {result.detail}"
+            return
+    language["ran_s"] = seconds
 
 
 def _backends() -> list[str]:
@@ -75,11 +128,13 @@ def show(facts: dict[str, Any]) -> None:
     for one in facts["backends"]:
         word, style = ("yes", "green") if one["usable"] else ("no", "yellow")
         backends.add_row(one["backend"], Text(word, style), Text(one["detail"]))
-    languages = _table("languages", "language", "toolchain, or what lacks")
+    ran = any("ran_s" in one for one in facts["languages"])
+    columns = ("language", "toolchain, or what lacks", *(["a program ran in"] if ran else []))
+    languages = _table("languages", *columns)
     for one in facts["languages"]:
-        languages.add_row(
-            one["title"], Text(one["version"] or one["problem"], "" if one["version"] else "yellow")
-        )
+        told = Text(one["problem"] or one["version"], "yellow" if one["problem"] else "")
+        took = "{:.3f} s, then {:.3f} s".format(*one["ran_s"]) if "ran_s" in one else "-"
+        languages.add_row(one["title"], told, *([took] if ran else []))
     console = Console()
     # Written at once, so that a reader that stops early, such as `head -1`, is no error.
     with console.capture() as page:

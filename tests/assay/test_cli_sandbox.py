@@ -323,7 +323,11 @@ def test_an_interrupt_ends_the_program(number: int, tmp_path: Path) -> None:
     started = below(process.pid)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "assay: interrupted; the program was ended\n")
+    assert (process.returncode, out, err) == (
+        130,
+        "",
+        "assay: interrupted; whatever ran in the sandbox was ended\n",
+    )
     assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
 
 
@@ -373,6 +377,14 @@ def test_doctor_tells_every_layer_backend_and_language(facts: dict[str, Any]) ->
 @pytest.mark.parametrize("backend", ["zygote", "nsrun", "plain"])
 def test_backends_that_need_nothing_more_can_be_used(backend: str, facts: dict[str, Any]) -> None:
     assert {one["backend"]: one["usable"] for one in facts["backends"]}[backend]
+
+
+def test_doctor_runs_a_program_of_every_language_that_is_there() -> None:
+    ran = assay("sandbox", "doctor", "--programs", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    for one in json.loads(ran.out)["languages"]:
+        assert ("ran_s" in one) == (one["problem"] == ""), one
+        assert not one["version"] or not one["problem"], one
 
 
 def test_doctor_prints_tables_without_colour_where_nobody_looks() -> None:
