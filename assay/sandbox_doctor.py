@@ -59,7 +59,7 @@ def examine(run_languages: bool = False) -> dict[str, Any]:
 
 
 def _languages(run: bool) -> list[dict[str, Any]]:
-    """What each language has; with `run` also "ran_s": seconds of a first run and its build, and of a second."""
+    """What each language has; with `run` also "ran_s": seconds of a run with its build, and of a second."""
     from sandbox import Sandbox, doctor
 
     found = [dataclasses.asdict(one) for one in doctor.toolchains()]
