@@ -84,7 +84,7 @@ def plan(job: Job, toolchain: Toolchain) -> Plan:
     made = "Solution.dll" if calls else "program.exe"
     target = "library" if calls else "exe"
     options = ("-optimize+", "-nologo", "-unsafe+", *_REFERENCES, f"-target:{target}", f"-out:{made}")
-    program: tuple[str, ...] = (f"{WORK}/{made}",)
+    program: tuple[str, ...] = (f"{WORK}/{made}", *job.argv)
     if calls:
         program = (tools["calls"], job.entry, f"{WORK}/{made}", str(job.limits.result_kb << 10))
     # A program that fills this gets an OutOfMemoryException.

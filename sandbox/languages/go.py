@@ -229,8 +229,8 @@ def _run(job: Job, calls: bool) -> Step:
     # The collector works harder near this, rather than let garbage take the program over its limit.
     env = {"GOMAXPROCS": "1", "GOMEMLIMIT": f"{memory_mb * 9 // 10}MiB"}
     # A stack is moved to one of twice the size when it is full, and both are there for a moment.
-    argv = (str(job.limits.result_kb << 10), str((memory_mb << 20) // 3)) if calls else ()
-    return Step((f"{WORK}/program", *argv), env)
+    ours = (str(job.limits.result_kb << 10), str((memory_mb << 20) // 3))
+    return Step((f"{WORK}/program", *(ours if calls else job.argv)), env)
 
 
 @functools.cache

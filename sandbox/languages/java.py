@@ -150,7 +150,7 @@ def plan(job: Job, toolchain: Toolchain) -> Plan:
             name = f"{entry.rpartition('/')[0]}/{file.public}.java".lstrip("/")
             if name not in sources:
                 sources[name] = sources.pop(entry)
-        program = ("-cp", f"{WORK}/classes", file.main)
+        program = ("-cp", f"{WORK}/classes", file.main, *job.argv)
     # What lies in the working folder must not be taken for a compiled class or a source that nobody named.
     options = [
         "-proc:none",
