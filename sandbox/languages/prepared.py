@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from sandbox.job import SandboxError
 # Go's standard library takes 25 s of two cores to compile.
 _TOOL_S = 1200.0
 _MAX_SHOWN = 500
+_DAY_S = 86400.0
 
 
 def folder(name: str, parts: Iterable[str | bytes], fill: Callable[[Path, Path], None]) -> str:
@@ -66,6 +68,10 @@ def _check_owner(path: Path) -> None:
 
 
 def _fill(path: Path, fill: Callable[[Path, Path], None]) -> None:
+    for old in path.parent.glob("draft-*"):
+        # Of a process that was killed: nothing takes a day.
+        if time.time() - old.stat().st_mtime > _DAY_S:
+            shutil.rmtree(old, ignore_errors=True)
     draft = Path(tempfile.mkdtemp(dir=path.parent, prefix="draft-"))
     try:
         fill(draft, path)
