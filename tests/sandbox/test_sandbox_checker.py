@@ -208,14 +208,14 @@ def test_a_checker_that_cannot_be_one_is_refused_when_it_is_made() -> None:
         Checker({"main.pas": ""}, lang="pascal")
 
 
-# Each exits with the number that stands in output.txt, and fails uncaught where none does.
+# Each exits with the number in the file that its second argument names, and fails uncaught where none is.
 IN_OTHER_LANGUAGES = {
     "c": """
         #include <stdio.h>
         #include <stdlib.h>
-        int main(void) {
+        int main(int argc, char **argv) {
             int code;
-            FILE *file = fopen("output.txt", "r");
+            FILE *file = fopen(argv[2], "r");
             if (fscanf(file, "%d", &code) != 1) abort();
             return code;
         }
@@ -223,8 +223,8 @@ IN_OTHER_LANGUAGES = {
     "cpp": """
         #include <fstream>
         #include <stdexcept>
-        int main() {
-            std::ifstream file("output.txt");
+        int main(int argc, char **argv) {
+            std::ifstream file(argv[2]);
             int code;
             if (!(file >> code)) throw std::runtime_error("panic: no number");
             return code;
@@ -233,14 +233,14 @@ IN_OTHER_LANGUAGES = {
     "csharp": """
         using System.IO;
         class Checker {
-            static int Main() { return int.Parse(File.ReadAllText("output.txt")); }
+            static int Main(string[] args) { return int.Parse(File.ReadAllText(args[1])); }
         }
     """,
     "go": """
         package main
         import ("fmt"; "os")
         func main() {
-            text, _ := os.ReadFile("output.txt")
+            text, _ := os.ReadFile(os.Args[2])
             var code int
             if _, err := fmt.Sscan(string(text), &code); err != nil { panic(err) }
             os.Exit(code)
@@ -250,26 +250,21 @@ IN_OTHER_LANGUAGES = {
         import java.nio.file.*;
         public class Main {
             public static void main(String[] args) throws Exception {
-                System.exit(Integer.parseInt(Files.readString(Path.of("output.txt")).trim()));
+                System.exit(Integer.parseInt(Files.readString(Path.of(args[1])).trim()));
             }
         }
     """,
     "javascript": """
-        const code = BigInt(require("fs").readFileSync("output.txt", "utf8").trim() || "none");
+        const code = BigInt(require("fs").readFileSync(process.argv[3], "utf8").trim() || "none");
         process.exit(Number(code));
     """,
     "php": """<?php
-        $text = file_get_contents("output.txt");
+        $text = file_get_contents($argv[2]);
         if ($text === "") throw new Exception("no number");
         exit((int) $text);
     """,
     "ruby": """
-        exit Integer(File.read("output.txt"))
-    """,
-    "typescript": """
-        import { readFileSync } from "fs";
-        const code: bigint = BigInt(readFileSync("output.txt", "utf8").trim() || "none");
-        process.exit(Number(code));
+        exit Integer(File.read(ARGV[1]))
     """,
 }
 
