@@ -75,9 +75,9 @@ static void no_memory(void) {
     unsigned char spare[512];
     sandbox_out out = {spare, HEAD, sizeof spare, 0, 0, 0, NULL};
     sandbox_open(&out, 'l', 4);
-    sandbox_put_text(&out, "harness", 7);
+    sandbox_put_text(&out, "load", 4);
     sandbox_put_text(&out, "MemoryError", 11);
-    sandbox_put_text(&out, "", 0);
+    sandbox_put_text(&out, "refused", 7);
     sandbox_put_text(&out, "memory", 6);
     send_frame('X', spare, out.size);
     _exit(1);
