@@ -19,9 +19,9 @@
 //   other dict                        Map                          dict
 //   complex, Decimal, Fraction, dates and times: refused
 //
-// A str that spells one character as two surrogates comes back as the character. An object is plain when
-// its prototype is Object.prototype or null; class instances, functions, symbols, proxies and accessors have
-// no encoding. A promise is awaited.
+// A str that spells one character as two surrogates comes back as the character. As a key or set element -0
+// is 0, and NaN is there once. An object is plain when its prototype is Object.prototype or null; class
+// instances, functions, symbols, proxies and accessors have no encoding. A promise is awaited.
 
 const MAX_MESSAGE = 1000;
 const EXIT_CHANNEL_LOST = 71;
