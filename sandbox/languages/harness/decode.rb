@@ -4,6 +4,9 @@
 # nothing with any other. Wrong: `Refusal` for a type without a counterpart.
 module SandboxHarness
   class Decoder
+    # What fills an integer of fewer than eight bytes up, by how many are missing.
+    ZEROS = Array.new(8) { |count| ("\0" * count).b.freeze }.freeze
+    ONES = Array.new(8) { |count| ("\xFF".b * count).freeze }.freeze
     FOREIGN = {
       "D".ord => "Decimal", "e".ord => "timedelta", "y".ord => "date", "w".ord => "datetime",
       "u".ord => "time"
@@ -65,14 +68,21 @@ module SandboxHarness
 
     def integer
       size = length
+      return short if size == 1
+
       part = slice(size)
       negative = BYTE_AT.bind_call(part, size - 1) > 127
       if size <= 8
-        APPEND.bind_call(part, negative ? 255 : 0) while BYTES.bind_call(part) < 8
+        APPEND.bind_call(part, AT.bind_call(negative ? ONES : ZEROS, 8 - size))
         return UNPACK.bind_call(part, "q<")
       end
       value = HEX.bind_call(UNPACK.bind_call(BACKWARDS.bind_call(part), "H*"))
       negative ? ADD.bind_call(value, SHIFT.bind_call(-1, 8 * size)) : value
+    end
+
+    def short
+      value = byte
+      value > 127 ? value - 256 : value
     end
 
     def tagged_integer

@@ -4,6 +4,10 @@
 # and past the bounds of depth, number and size.
 module SandboxHarness
   class Encoder
+    # The integers from -127 to 127 in whole, negative ones where a negative index finds them.
+    TINY = Array.new(255) { |index| ["i", 1, index < 128 ? index : index - 255].pack("aCc").freeze }.freeze
+    # The tag and length of an integer, by its size.
+    HEADS = Array.new(9) { |size| "i#{size.chr}".freeze }.freeze
     NAN = ["7ff8000000000000"].pack("H*").freeze
     SURROGATE = /\xED[\xA0-\xBF][\x80-\xBF]/n.freeze
 
@@ -22,7 +26,6 @@ module SandboxHarness
       writer = FETCH.bind_call(WRITERS, kind)
       refuse("an object of class #{HARNESS.class_name(kind)}, which has no encoding") unless writer
       writer.bind_call(self, value, depth, key)
-      full if BYTES.bind_call(@out) > MAX_BYTES
     end
 
     def refuse(why)
@@ -54,9 +57,14 @@ module SandboxHarness
       length(count)
     end
 
+    # Only what has no bounded size need be asked: a million of all others are smaller than the bound.
+    def room(size)
+      full if BYTES.bind_call(@out) + size > MAX_BYTES
+    end
+
     def blob(tag, bytes)
       size = BYTES.bind_call(bytes)
-      full if size > MAX_BYTES
+      room(size)
       raw(tag)
       length(size)
       raw(bytes)
@@ -77,10 +85,17 @@ module SandboxHarness
     def integer(value, _depth, _key)
       bits = BITS.bind_call(ABSOLUTE.bind_call(value))
       size = bits / 8 + 1
-      full if size > MAX_BYTES
-      raw("i")
-      length(size)
-      raw(bits < 63 ? BYTE_SLICE.bind_call(PACK.bind_call([value], "q<"), 0, size) : wide(value, size))
+      if bits < 8
+        APPEND.bind_call(@out, AT.bind_call(TINY, value))
+      elsif bits < 63
+        APPEND.bind_call(@out, AT.bind_call(HEADS, size))
+        APPEND.bind_call(@out, BYTE_SLICE.bind_call(PACK.bind_call([value], "q<"), 0, size))
+      else
+        room(size)
+        raw("i")
+        length(size)
+        raw(wide(value, size))
+      end
     end
 
     # Two's complement of any width, lowest byte first.
