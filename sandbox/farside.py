@@ -8,10 +8,12 @@ cached, and search the path for them wherever it can.
 
 from __future__ import annotations
 
+import base64
 import functools
 import marshal
 import os
 import sys
+import zlib
 from pathlib import Path
 
 # Each module before those that import it; an empty path marks a package.
@@ -30,11 +32,10 @@ _MODULES = (
     ("sandbox.inside.init", "inside/init.py"),
     ("sandbox.inside.server", "inside/server.py"),
     ("sandbox.inside.reach", "inside/reach.py"),
-    ("sandbox.memory", "memory.py"),
     ("sandbox.inside.agent", "inside/agent.py"),
 )
 _REACHING = ("sandbox", "sandbox.codec", "sandbox.inside", "sandbox.inside.kernel", "sandbox.inside.reach")
-_ALONE = ("sandbox.memory", "sandbox.inside.agent", "sandbox.inside.reach")
+_ALONE = ("sandbox.inside.agent", "sandbox.inside.reach")
 _OF_A_SERVER = tuple(name for name, _ in _MODULES if name not in _ALONE)
 _OF_AN_AGENT = tuple(
     name for name, _ in _MODULES if name.rpartition(".")[2] not in ("root", "init", "server", "reach")
@@ -89,6 +90,21 @@ for name, path, text in marshal.loads(take(int.from_bytes(take(4), "little"))):
     exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
 sys.modules["sandbox.inside.agent"].main()
 """
+# The same as a program that needs nothing but itself.
+_ALONE_PROGRAM = """
+import base64, marshal, sys, zlib
+if sys.version_info < (3, 10):
+    sys.exit("Python 3.10 or later is needed, and this is " + sys.version.split()[0])
+unpack = lambda text: zlib.decompress(base64.b85decode(text))
+for name, path, text in marshal.loads(unpack("%s")):
+    module = sys.modules[name] = type(sys)(name)
+    above, _, last = name.rpartition(".")
+    if above:
+        setattr(sys.modules[above], last, module)
+    module.__path__ = []
+    exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+sys.modules["sandbox.inside.agent"].alone(unpack("%s"), "%s")
+"""
 _OPTIONS = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c")
 
 
@@ -138,6 +154,20 @@ def agent_bundle() -> bytes:
 def agent_command() -> list[str]:
     """Return the arguments of a Python that is an agent (`sandbox.inside.agent`)."""
     return ["-s", "-B", "-X", "utf8", "-c", _AGENT]
+
+
+@functools.cache
+def _agent_text() -> str:
+    return _packed_text(marshal.dumps(source_bundle(), 2))
+
+
+def _packed_text(data: bytes) -> str:
+    return base64.b85encode(zlib.compress(data, 9)).decode("ascii")
+
+
+def agent_program(job: bytes, mark: str) -> str:
+    """Return the text of a program that runs one encoded job (`sandbox.inside.agent.alone`)."""
+    return _ALONE_PROGRAM % (_agent_text(), _packed_text(job), mark)
 
 
 def server_command(descriptors: list[int]) -> list[str]:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from sandbox import doctor, languages, launches
 from sandbox.backends.bwrap import Bwrap
@@ -30,7 +30,20 @@ from sandbox.process import Launch, Worker
 from sandbox.server import Settings
 from sandbox.verdict import run_alone, run_build, run_split
 
-Backend = Literal["auto", "zygote", "nsrun", "plain", "bwrap", "container"]
+if TYPE_CHECKING:
+    from sandbox.backends.remote import Remote
+
+Backend = Literal["auto", "zygote", "nsrun", "plain", "bwrap", "container", "remote"]
+
+# Each backend but "auto", and what it does.
+BACKENDS: dict[Backend, str] = {
+    "zygote": "Python: forks of a warm interpreter in namespaces",
+    "nsrun": "all languages: new processes in namespaces",
+    "bwrap": "all languages: processes that bubblewrap isolates",
+    "container": "Python: a container for each job",
+    "remote": "what the server does",
+    "plain": "Python: limits, and no isolation",
+}
 
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
@@ -44,6 +57,7 @@ class Sandbox:
               "nsrun"   each job is a new process in the same namespaces, all languages
               "bwrap"   each job is a new process that bubblewrap (`bwrap`) isolates, all languages
               "container"  Python: each job is a container of its own
+              "remote"  jobs are sent to servers, which isolate them in their own ways
               "plain"   Python, limits of resources alone: must be asked for, and each result says
                         isolation "none"
     workers   jobs that `map` runs at once
@@ -58,6 +72,11 @@ class Sandbox:
                     these two can be used
     runtime         OCI runtime of the engine, such as "runsc" for gVisor
     engine_options  further options of the engine's `run`
+
+    Backend "remote":
+    url             address of a server, or of several: `sandbox.service`, or one with SandboxFusion's API
+    token           sent to each of them as "Authorization: Bearer <token>"
+    timeout_s       seconds that an answer may take beyond the job's own wall clock
     """
 
     def __init__(
@@ -73,6 +92,9 @@ class Sandbox:
         engine: str = "",
         runtime: str = "",
         engine_options: Sequence[str] = (),
+        url: str | Sequence[str] = (),
+        token: str | None = None,
+        timeout_s: float = 60.0,
     ) -> None:
         if backend not in get_args(Backend):
             raise SandboxError(f"no backend {backend!r}: use {', '.join(get_args(Backend))}")
@@ -94,7 +116,10 @@ class Sandbox:
             if backend == "container"
             else None
         )
-        if backend in ("bwrap", "container"):
+        self._remote = None
+        if backend == "remote":
+            self._remote = _remote(url, token, timeout_s, retries, self.packages)
+        elif backend in ("bwrap", "container"):
             self._require_tool()
         elif backend != "plain":
             _require_namespaces()
@@ -115,8 +140,25 @@ class Sandbox:
     def close(self) -> None:
         """End the warm workers. Nothing of a job outlives its result anyway."""
         self._pool.close()
-        if self._bwrap is not None:
-            self._bwrap.close()
+        for tool in (self._bwrap, self._remote):
+            if tool is not None:
+                tool.close()
+
+    @staticmethod
+    def available(**options: Any) -> list[Layer]:
+        """Say of each backend whether it can be used here, or why not; `options` are the constructor's.
+
+        Each is tried with a small job, so this takes a moment.
+        """
+        found = []
+        for name, what in BACKENDS.items():
+            try:
+                Sandbox(name, **options).close()
+            except SandboxError as error:
+                found.append(Layer(name, False, str(error)))
+            else:
+                found.append(Layer(name, True, what))
+        return found
 
     @staticmethod
     def doctor() -> list[Layer]:
@@ -129,6 +171,8 @@ class Sandbox:
 
     def run(self, job: Job) -> Result:
         """Run one job to its end. Raises SandboxError, or EncodeError for a call that has no encoding."""
+        if self._remote is not None:
+            return self._remote.run(job)
         for _ in range(self.retries):
             result = self._run(job)
             if result.status != "infra_error":
@@ -258,6 +302,17 @@ class Sandbox:
                 )
 
         return self._builds.get(build_key(language.name, toolchain, plan), build)
+
+
+def _remote(
+    url: str | Sequence[str], token: str | None, timeout_s: float, retries: int, packages: Sequence[str]
+) -> Remote:
+    # Imported here since HTTP and TLS take longer to load than all else, and few need them.
+    from sandbox.backends.remote import Remote
+
+    if packages:
+        raise SandboxError("packages: folders of this machine cannot be had on another: install them there")
+    return Remote([url] if isinstance(url, str) else list(url), token, timeout_s, retries)
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import resource
 import secrets
 import select
@@ -24,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from sandbox import codec, farside
+from sandbox.backends import carrier
 from sandbox.inside import agent
 from sandbox.inside.program import Status
 from sandbox.inside.root import INNER_ID
@@ -157,7 +157,7 @@ class ContainerWorker:
     def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin the job whose descriptors are `parts`. Raises OSError where the engine cannot be started."""
         first = farside.agent_bundle() + _message(limits, parts)
-        kept = {name: os.dup(parts[name]) for name in _CARRIED if name in parts}
+        kept = carrier.copies(parts)
         ends, self._control = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -251,59 +251,11 @@ def _message(limits: Limits, parts: Mapping[str, int]) -> bytes:
         "stdin": _contents(parts["stdin"]),
         "fence": True,
         "deadline": 0,
-        "most": bounds(limits),
+        "output_stops": False,
+        "most": carrier.bounds(limits),
     }
     body = codec.encode(job)
     return agent.HEAD.pack(agent.JOB, len(body)) + body
-
-
-# The descriptors that messages are carried to; and, "requests", from.
-_CARRIED = ("status", "channel", "out", "err", "requests")
-_LINE = re.compile(rb"started|exit \d{1,9} \d{1,9}\.\d{6} \d{1,12}|(error|stop [a-z_]+) [^\n]*")
-_TARGETS = {agent.LINE: "status", agent.RESULT: "channel", agent.OUT: "out", agent.ERR: "err"}
-
-
-class Carrier:
-    """Cuts an agent's bytes into messages, and writes each to the descriptor that it is for.
-
-    They come from a container that hostile code may have taken over: whatever they say, no more than the
-    supervisor's own bounds is held here, and what is no message ends the job.
-    """
-
-    def __init__(self, kept: Mapping[str, int]) -> None:
-        self._kept = kept
-        self._buffer = bytearray()
-        self._closed: set[str] = set()
-
-    def take(self, data: bytes) -> bool:
-        """Write what `data` completes; return whether more may follow."""
-        buffer = self._buffer
-        buffer += data
-        at = 0
-        while len(buffer) - at >= agent.HEAD.size:
-            kind, size = agent.HEAD.unpack_from(buffer, at)
-            if kind not in _TARGETS or size > agent.MOST_IN_ONE:
-                return False
-            end = at + agent.HEAD.size + size
-            if len(buffer) < end:
-                break
-            body = bytes(buffer[at + agent.HEAD.size : end])
-            if kind == agent.LINE:
-                if not _LINE.fullmatch(body):
-                    return False
-                body += b"\n"
-            self._write(_TARGETS[kind], body)
-            at = end
-        del buffer[:at]
-        return True
-
-    def _write(self, name: str, data: bytes) -> None:
-        view = memoryview(data)
-        try:
-            while view and name not in self._closed:
-                view = view[os.write(self._kept[name], view) :]
-        except OSError:
-            self._closed.add(name)  # the supervisor has had enough of it
 
 
 class _Bridge:
@@ -321,7 +273,7 @@ class _Bridge:
         )
         self._waiting = bytearray(first)
         self._kept = kept
-        self._carrier = Carrier(kept)
+        self._carrier = carrier.Carrier(kept)
         self.heard = False
         self.said = bytearray()
         for number in (self._to, self._from, self._words):
@@ -371,12 +323,6 @@ class _Bridge:
         if part is not None:
             self._waiting += agent.HEAD.pack(agent.ASKED, len(part)) + part
         return part != b""
-
-
-def bounds(limits: Limits) -> dict[bytes, int]:
-    """What an agent sends of each stream: a byte more than is kept, so that it shows that there was more."""
-    output = (limits.output_kb << 10) + 1
-    return {agent.OUT: output, agent.ERR: output, agent.RESULT: (limits.result_kb << 10) + (1 << 17)}
 
 
 def _some(number: int) -> bytes | None:

@@ -11,7 +11,7 @@ This module and all that it imports of ours are sent as text and run by Python 3
 """
 
 # pathlib and contextlib would cost more to import than the rest of this module.
-# ruff: noqa: PTH103, PTH123, SIM105
+# ruff: noqa: PTH103, PTH123, PTH208, SIM105
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import signal
 import struct
 import time
 
-from sandbox import codec, memory
+from sandbox import codec
 from sandbox.inside import kernel, landlock, program
 from sandbox.inside.program import CHANNEL, FIRST_FREE, PAYLOAD, REQUESTS
 
@@ -58,6 +58,7 @@ class Agent:
              fence      keep the program to its uid, to /tmp and to harmless system calls
              deadline   seconds of wall clock, or 0 where the supervisor looks at the clock
              most       bytes that are sent of each of standard output and error, and of results
+             output_stops  end the program when it has printed more
     """
 
     def __init__(self, source: int, target: int, job: dict[str, Any]) -> None:
@@ -113,7 +114,7 @@ class Agent:
             self.streams[reader] = kind
         theirs[REQUESTS], self.requests = os.pipe()
         os.set_blocking(self.requests, False)
-        theirs[0] = os.memfd_create("stdin")
+        theirs[0] = _unnamed_file()
         with open(theirs[0], "wb", closefd=False) as file:
             file.write(self.job["stdin"])
         os.lseek(theirs[0], 0, os.SEEK_SET)
@@ -209,10 +210,15 @@ class Agent:
                 self.send(LINE, line[:2000])
         else:
             # What is beyond the bound is read and dropped, so that the program is not held up.
+            over = len(part) > self.left[kind]
             part = part[: self.left[kind]]
             self.left[kind] -= len(part)
             if part:
                 self.send(kind, part)
+            if over and not self.stopped and (kind == RESULT or self.job["output_stops"]):
+                # The supervisor will see that there was too much, and which.
+                self.stopped = True
+                self.kill_below()
 
     def hear(self) -> None:
         try:
@@ -296,7 +302,7 @@ class Agent:
             time.sleep(0.001)
 
     def kill_below(self) -> bool:
-        found = memory.children(os.getpid())
+        found = _below(os.getpid())
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -315,20 +321,20 @@ class Agent:
             return
         ran = now - self.started
         limits = self.limits
-        cpu_s, _ = memory.spent(os.getpid())
+        taken = Taken(_below(os.getpid()))
+        cpu_s = self.cpu_s + taken.cpu_s
         if self.job["deadline"] and ran > self.job["deadline"] + self.excused:
             # Time in which it was ready to run and others had the processors is not its own.
-            others = min(memory.waited(os.getpid()), ran - cpu_s / (os.cpu_count() or 1))
+            others = min(taken.waited_s, ran - cpu_s / (os.cpu_count() or 1))
             self.excused = max(0.0, min(others, _MOST_EXCUSED * self.job["deadline"]))
             if ran > self.job["deadline"] + self.excused:
                 self.stop("timeout", f"wall clock limit of {limits['wall_s']:g} s")
                 return
-        used_kb, others_alive = memory.measure(os.getpid(), limits["memory_mb"] << 10)
-        if used_kb > (limits["memory_mb"] << 10) + _SLACK_KB:
-            self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
-        elif others_alive >= limits["processes"]:
-            alive = others_alive + 1
-            self.stop("proc_limit", f"{alive} processes and threads, {limits['processes']} allowed")
+        most_kb = (limits["memory_mb"] << 10) + _SLACK_KB
+        if taken.kb > most_kb and (exact_kb := taken.exact_kb()) > most_kb:
+            self.stop("memory_limit", f"its processes together took {exact_kb >> 10} MiB")
+        elif taken.tasks > limits["processes"]:
+            self.stop("proc_limit", f"{taken.tasks} processes and threads, {limits['processes']} allowed")
         elif cpu_s > limits["cpu_s"]:
             self.stop("cpu_limit", f"its processes together took {cpu_s:.2f} s of processor time")
 
@@ -336,6 +342,81 @@ class Agent:
         self.stopped = True
         self.line(f"stop {status} {detail}")
         self.kill_below()
+
+
+def _unnamed_file() -> int:
+    """In memory where that may be had: on disk it counts as the program's."""
+    try:
+        return os.memfd_create("stdin")
+    except OSError:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
+
+
+class Taken:
+    """What processes have taken so far; those that are gone meanwhile count nothing.
+
+    cpu_s     seconds of processor time, those of their own children that ended included
+    waited_s  seconds that one thread was ready to run and others had the processors, the longest of them
+    kb        KiB of memory, pages that they share counted for each of them
+    tasks     processes and threads
+    """
+
+    def __init__(self, pids: list[int]) -> None:
+        self.pids = pids
+        ticks = nanoseconds = self.kb = self.tasks = 0
+        for pid in pids:
+            # After the name, which may hold anything.
+            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            if len(fields) > 17:
+                ticks += sum(map(int, fields[11:15]))
+                self.tasks += int(fields[17])
+            for line in _read(f"/proc/{pid}/status").splitlines():
+                if line.startswith((b"RssAnon:", b"RssShmem:")):
+                    self.kb += int(line.split()[1])
+            words = _read(f"/proc/{pid}/schedstat").split()
+            if len(words) == 3:
+                nanoseconds = max(nanoseconds, int(words[1]))
+        self.cpu_s = ticks / os.sysconf("SC_CLK_TCK")
+        self.waited_s = nanoseconds / 1e9
+
+    def exact_kb(self) -> int:
+        """KiB of memory, shared pages once: forked processes share most, and this takes its time."""
+        total = 0
+        for pid in self.pids:
+            for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+                if line.startswith(b"Pss:"):
+                    total += int(line.split()[1])
+                elif line.startswith(b"Pss_File:"):
+                    total -= int(line.split()[1])
+        return total
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 16)
+    except OSError:
+        return b""
+
+
+def _below(root: int) -> list[int]:
+    """All processes below `root`."""
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        pid = queue.pop()
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            more = [int(text) for text in _read(f"/proc/{pid}/task/{thread}/children").split()]
+            found += more
+            queue += more
+    return found
 
 
 def out_of_memory() -> bool:
@@ -362,6 +443,35 @@ def main() -> NoReturn:
         text = f"error the agent: {type(error).__name__}: {error}".encode("utf-8", "backslashreplace")[:2000]
         os.set_blocking(1, True)
         os.write(1, HEAD.pack(LINE, len(text)) + text)
+    os._exit(0)
+
+
+def alone(encoded: bytes, mark: str) -> NoReturn:
+    """Be the agent of a program on a server that gives no more than what is printed.
+
+    Prints a line: `mark`, the seconds that the program ran, and all messages, compressed, in base64.
+    """
+    import base64
+    import shutil
+    import tempfile
+    import zlib
+
+    job = codec.decode(encoded)
+    job["config"]["work"] = work = tempfile.mkdtemp(prefix="run-")
+    with tempfile.TemporaryFile(buffering=0) as file:
+        agent = Agent(-1, file.fileno(), job)
+        try:
+            agent.run()
+        except BaseException as error:
+            agent.line(f"error the agent: {type(error).__name__}: {error}")
+            agent.flush()
+        shutil.rmtree(work, ignore_errors=True)
+        file.seek(0)
+        said = base64.b64encode(zlib.compress(file.read(), 6))
+    ran = agent.ended_at - agent.started if agent.started and agent.ended_at else 0.0
+    line = b"\n%s %.6f %s\n" % (mark.encode(), ran, said)
+    while line:
+        line = line[os.write(1, line) :]
     os._exit(0)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from sandbox import Call, Job, Limits, Result, Sandbox, SandboxError, SandboxUnavailable
 from sandbox.backends.bwrap import private_folders
-from sandbox.backends.container import Carrier
+from sandbox.backends.carrier import Carrier
 from sandbox.inside import agent
 
 ROOT = Path(__file__).parents[2]
@@ -274,11 +274,16 @@ def test_jobs_end_with_a_supervisor_that_is_killed(
             pytest.fail("the job did not begin")
         process.send_signal(signal.SIGKILL)
     assert gone(mark)
-    if options:
-        engine_says = subprocess.run(
-            [options["engine"], "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True
-        )
-        assert f"sandbox-{process.pid}-" not in engine_says.stdout
+    for _ in range(100):
+        if not options or f"sandbox-{process.pid}-" not in listed(options["engine"]):
+            return
+        time.sleep(0.1)
+    pytest.fail("the container is still there")
+
+
+def listed(engine: str) -> str:
+    command = [engine, "ps", "--all", "--format", "{{.Names}}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
 
 
 def test_a_machine_without_bwrap_is_told_what_to_install(
