@@ -68,7 +68,7 @@ module SandboxHarness
 
     def integer
       size = length
-      return short if size == 1
+      return short if size < 2
 
       part = slice(size)
       negative = BYTE_AT.bind_call(part, size - 1) > 127
