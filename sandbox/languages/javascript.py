@@ -4,7 +4,8 @@ In: a `Job` whose `lang` is "javascript" or "typescript". Out: its `Plan`. Wrong
 
 A script runs as `node main.js` does: CommonJS or, by its syntax or by package.json, an ES module; other
 files are reached by `require("./lib")` or `import`. TypeScript is bundled with the local files that it
-imports; a text that cannot be parsed is a build that fails, and a type error is none.
+imports; a text that cannot be parsed is a build that fails, and a type error is none. Node.js before 20.10
+takes a file for a module by its lines that begin with import or export.
 
 For kind "calls" the function `entry` is one that the file exports, else one that it declares at the top
 level, else its only or default export. Keyword arguments do not exist. Values cross over like this:

@@ -28,6 +28,7 @@ def box() -> Iterator[Sandbox]:
         "export function f(x) { return x + 1 }",
         "export const f = (x) => x + 1",
         "export default function (x) { return x + 1 }",
+        "export default { f: (x) => x + 1 }",
         "import fs from 'fs'\nfunction f(x) { return x + 1 }",
         "const g = (x) => x + 1\nexport { g as f }",
         "const one = await Promise.resolve(1)\nexport function f(x) { return x + one }",

@@ -376,8 +376,8 @@ function unparsed(error, path) {
 }
 
 function find(exports, entry, inside, builtin) {
-  const exported = isObject(exports) ? exports[entry] : undefined;
-  if (typeof exported === "function" && exported !== ObjectPrototype[entry]) return exported;
+  const exported = member(exports, entry);
+  if (exported) return exported;
   try {
     const value = inside?.();
     if (typeof value === "function" && value !== builtin) return value;
@@ -385,7 +385,13 @@ function find(exports, entry, inside, builtin) {
     // A `const` whose initialiser was never reached.
   }
   if (typeof exports === "function") return exports;
-  return isObject(exports) && typeof exports.default === "function" ? exports.default : undefined;
+  const standard = isObject(exports) ? exports.default : undefined;
+  return typeof standard === "function" ? standard : member(standard, entry);
+}
+
+function member(holder, entry) {
+  const value = isObject(holder) ? holder[entry] : undefined;
+  return typeof value === "function" && value !== ObjectPrototype[entry] ? value : undefined;
 }
 
 function main() {
