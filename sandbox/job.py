@@ -47,10 +47,13 @@ class SandboxUnavailable(SandboxError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one job. For kind "split" each of its two processes gets them whole, the wall clock once.
+    """Bounds of one job. For kind "split" each of its two processes gets them whole; its wall clock runs only
+    while it, and not the other, has something to do.
 
-    wall_s       seconds of wall time from the moment the program starts (set-up is not counted)
-    cpu_s        seconds of processor time of each process; the kernel counts in whole seconds, rounded up
+    wall_s       seconds of wall time from the moment the program starts (set-up is not counted), less the
+                 time in which it was ready to run while other programs had the processors
+    cpu_s        seconds of processor time of all processes together, looked at every 50 ms; behind that the
+                 kernel bounds each process, in whole seconds rounded up
     memory_mb    MiB of address space a process may take, and of resident memory the whole tree may
     processes    processes and threads alive at once, the program itself included
     file_mb      MiB of the largest file that may be written

@@ -38,38 +38,55 @@ def can_measure() -> bool:
     return Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
-def spent(root: int) -> tuple[float, int]:
-    """Return (processor seconds so far, KiB of the largest process at its peak) below `root`.
+def spent(root: int) -> tuple[float, float, int]:
+    """Return what the job below `root` has taken: (processor seconds, PID 1's of them, KiB at the peak).
 
-    The kernel forgets both for processes that die with their PID 1, so this is asked before.
+    PID 1's are its own and those of all processes that it has waited for, maybe of earlier jobs too. The peak
+    is that of the largest process but PID 1. The kernel forgets all three for processes that die with PID 1.
     """
-    ticks = peak_kb = 0
+    ticks = firsts = peak_kb = 0
+    own = set(children(root))
     for pid in _descendants(root):
         try:
             line = Path(f"/proc/{pid}/stat").read_bytes()
         except OSError:
             continue
         # After the name, which may hold anything: the 14th to 17th fields, own and waited-for time.
-        ticks += sum(map(int, line.rpartition(b")")[2].split()[11:15]))
-        peak_kb = max(peak_kb, _fields(f"/proc/{pid}/status").get("VmHWM", 0))
-    return ticks / os.sysconf("SC_CLK_TCK"), peak_kb
+        taken = sum(map(int, line.rpartition(b")")[2].split()[11:15]))
+        ticks += taken
+        if pid in own:
+            firsts += taken
+        else:
+            peak_kb = max(peak_kb, _fields(f"/proc/{pid}/status").get("VmHWM", 0))
+    each = os.sysconf("SC_CLK_TCK")
+    return ticks / each, firsts / each, peak_kb
 
 
 def waited(root: int) -> float:
-    """Return the seconds that one thread below `root` has spent ready to run while others had the processors.
+    """Return the seconds that one thread of the job was ready to run while others had the processors.
 
-    The largest, not the sum: threads wait side by side.
+    The largest, not the sum: threads wait side by side. PID 1's are not the job's.
     """
-    longest = 0
+    own = set(children(root))
+    longest = 0.0
     for pid in _descendants(root):
-        for thread in _threads(pid):
-            try:
-                words = Path(f"/proc/{pid}/task/{thread}/schedstat").read_bytes().split()
-            except OSError:
-                continue
-            if len(words) == 3:
-                longest = max(longest, int(words[1]))
-    return longest / 1e9
+        if pid not in own:
+            for thread in _threads(pid):
+                longest = max(longest, _delay(f"/proc/{pid}/task/{thread}/schedstat"))
+    return longest
+
+
+def waited_here() -> float:
+    """Return the same of the calling thread, since it began."""
+    return _delay("/proc/thread-self/schedstat")
+
+
+def _delay(path: str) -> float:
+    try:
+        words = Path(path).read_bytes().split()
+    except OSError:
+        return 0.0
+    return int(words[1]) / 1e9 if len(words) == 3 else 0.0
 
 
 def children(pid: int) -> list[int]:

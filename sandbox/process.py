@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from sandbox import codec
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
 from sandbox.job import Limits, Status
-from sandbox.memory import measure, spent, waited
+from sandbox.memory import measure, spent, waited, waited_here
 from sandbox.server import MEMORY_SLACK_MB, memory_file
 
 SETUP_S = 20.0
@@ -129,7 +129,13 @@ class Tree:
         self.released_at = 0.0
         self.exited_at = 0.0
         self.crowded = False
+        # Of the wall clock: time excused, time in which it did not run, and since when it does not.
         self._excused = 0.0
+        self._paused_s = 0.0
+        self._paused_at: float | None = None
+        # What PID 1 had taken before this job, and this thread had waited, as far as known.
+        self._of_earlier: float | None = None
+        self._waited_before = 0.0
         self._status_text = b""
         self._reader = FrameReader(self.nonce, (limits.result_kb << 10) + (1 << 16))
         self._pending = bytearray()
@@ -223,9 +229,21 @@ class Tree:
         """Have PID 1 killed, without a reason against the program."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
-            self.cpu_s, self.max_rss = spent(self.worker.root_pid)
+            self.cpu_s, self.max_rss = self._spent()
             self.worker.kill()
             self._close("requests")
+
+    def pause(self) -> None:
+        """Stop the job's wall clock: it waits for others to let it go on."""
+        if self._paused_at is None:
+            self._paused_at = time.monotonic()
+
+    def resume(self) -> None:
+        """Let the wall clock go on."""
+        if self._paused_at is not None:
+            since = self._paused_at if self.started is None else max(self._paused_at, self.started)
+            self._paused_s += max(0.0, time.monotonic() - since)
+            self._paused_at = None
 
     def release(self) -> None:
         """Tell the program that no request will follow; one that does not end by itself is ended."""
@@ -267,27 +285,38 @@ class Tree:
         """Hold a running program to its limits; return seconds until the next look is due."""
         assert self.started is not None  # noqa: S101 - for the type checker
         limits = self.launch.limits
-        ran = now - self.started
+        ran = now - self.started - self._paused_s
+        if self._paused_at is not None:
+            ran -= max(0.0, now - max(self._paused_at, self.started))
         left = limits.wall_s + self._excused - ran
         if left <= 0:
             self._excused = self._not_its_own(ran)
             left = limits.wall_s + self._excused - ran
         if left <= 0:
             self.stop("timeout", f"wall clock limit of {limits.wall_s:g} s")
-        elif ran > _TICK_S:
+        elif now - self.started > _TICK_S:
             self._look(limits)
         return max(min(left, _TICK_S), 0)
 
     def _not_its_own(self, ran: float) -> float:
         """Seconds in which it was ready to run while programs of others had the processors."""
-        cpu_s, _ = spent(self.worker.root_pid)
+        cpu_s, _ = self._spent()
         others = ran - cpu_s / len(os.sched_getaffinity(0))
         most = MOST_EXCUSED * self.launch.limits.wall_s
-        return max(0.0, min(waited(self.worker.root_pid), others, most))
+        # This thread's own waiting counts too: it may have read late what the program wrote in time.
+        late = waited_here() - self._waited_before
+        return max(0.0, min(waited(self.worker.root_pid) + late, others, most))
+
+    def _spent(self) -> tuple[float, int]:
+        """Processor seconds of this job so far, and KiB of its largest process."""
+        cpu_s, firsts, peak_kb = spent(self.worker.root_pid)
+        if self._of_earlier is None:
+            self._of_earlier = firsts
+        return cpu_s - self._of_earlier, peak_kb
 
     def _look(self, limits: Limits) -> None:
         used_kb, alive = measure(self.worker.root_pid, limits.memory_mb << 10)
-        cpu_s, _ = spent(self.worker.root_pid)
+        cpu_s, _ = self._spent()
         self.crowded |= alive >= limits.processes
         if alive > limits.processes:
             # Only where no namespace lets the kernel count the job's own processes.
@@ -336,6 +365,7 @@ class Tree:
             word, _, rest = line.decode("utf-8", "replace").partition(" ")
             if word == "started":
                 self.started = time.monotonic()
+                self._waited_before = waited_here()
             elif word == "exit":
                 code, cpu, rss = rest.split()
                 self.wait_status = int(code)

@@ -290,6 +290,8 @@ def run_split(job: Job, test: tuple[Launch, Worker], candidate: tuple[Launch, Wo
     try:
         relay.test = Tree(*test)
         trees.append(relay.test)
+        # Each half's clock runs when it is that half's turn.
+        relay.test.pause()
         relay.candidate = Tree(*candidate)
         trees.append(relay.candidate)
         attend(trees, relay.on_frame, relay.on_turn)
@@ -326,17 +328,23 @@ class _Relay:
             if kind == harness.QUERY and self.of_candidate.ready and not self.asked:
                 self.asked = True
                 self.calls += 1
+                self.test.pause()
+                self.candidate.resume()
                 self.candidate.send(kind, payload)
             else:
                 self.of_test.take(kind, payload)
         elif kind == harness.ANSWER and self.asked:
             self.check(payload)
             self.asked = False
+            self.candidate.pause()
+            self.test.resume()
             self.test.send(kind, payload)
         elif kind in (harness.READY, harness.FAILURE):
             first = not self.of_candidate.ready
             self.of_candidate.take(kind, payload)
             if kind == harness.READY and first:
+                self.candidate.pause()
+                self.test.resume()
                 self.test.send(harness.GO)
         else:
             raise codec.DecodeError(f"a frame {kind!r} that was not due")

@@ -267,13 +267,8 @@ def test_auto_refuses_where_namespaces_cannot_be_had(monkeypatch: pytest.MonkeyP
 
 
 def test_the_doctor_reports_a_machine_that_cannot_isolate() -> None:
-    box = Sandbox("plain")
-    layers = doctor.layers(box.run)
-    held = {layer.name: layer.holds for layer in layers}
-    assert not held["mnt namespace"]
-    assert not held["host files hidden"]
-    assert not held["network unreachable"]
-    assert held["no_new_privs"]
+    with Sandbox("plain") as box:
+        assert doctor.lacking(doctor.layers(box.run))
 
 
 def test_a_launcher_that_cannot_start_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,6 +323,33 @@ def test_results_carry_measurements() -> None:
     assert result.cpu_s >= 0.2
     assert result.wall_s > 0
     assert result.max_rss > 50 << 10
+
+
+def test_no_job_is_charged_with_the_time_of_an_earlier_one() -> None:
+    burning = "from time import process_time as t\nwhile t() < 0.7: pass"
+    waiting = "import time; time.sleep(0.3)"
+    limits = Limits(wall_s=30, cpu_s=1)
+    with Sandbox() as box:
+        for _ in range(3):
+            assert box.run(Job("script", {"main.py": burning}, limits=limits)).status == "ok"
+        result = box.run(Job("script", {"main.py": waiting}, limits=limits))
+        assert result.status == "ok"
+        assert result.cpu_s < 0.7
+        stopped = box.run(Job("script", {"main.py": "import time; time.sleep(9)"}, limits=Limits(wall_s=0.3)))
+        assert stopped.status == "timeout"
+        assert stopped.cpu_s < 0.7
+
+
+def test_the_clock_of_one_half_stands_still_while_the_other_works() -> None:
+    """Together they take longer than either may."""
+    candidate = "import time\ndef f(x):\n    time.sleep(0.9)\n    return x"
+    test = "import time\ndef check(candidate):\n    time.sleep(0.9)\n    assert candidate(1) == 1"
+    files = {"solution.py": candidate, "test.py": test}
+    with Sandbox() as box:
+        assert box.run(Job("split", files, entry="f", limits=Limits(wall_s=1.5))).status == "ok"
+        slow = files | {"test.py": "def check(candidate):\n    for n in range(9): candidate(n)"}
+        result = box.run(Job("split", slow, entry="f", limits=Limits(wall_s=1.5)))
+        assert result.status == "timeout"
 
 
 def test_a_stopped_job_still_carries_measurements() -> None:
