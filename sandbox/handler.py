@@ -118,6 +118,8 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing is logged: a client could fill the disk."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        # A version that is not known counts as one that has no status line.
+        self.request_version = self.protocol_version
         self._refuse(Refused(code, message or "a request that makes no sense"))
 
     def do_GET(self) -> None:

@@ -187,3 +187,4 @@ _RESULT: dict[str, Callable[[Any], bool]] = {
     "recorded": _list_of(list),
     "record_skipped": _count,
 }
+FIELDS = frozenset((*_JOB, *_RESULT))
