@@ -162,8 +162,9 @@ def test_handlers_that_raise_inside_the_harness_give_neither_a_pass_nor_our_fail
         """
     )
     by_value, by_suite = arena.verdicts(source)
-    assert by_value in ("wrong", "exit", "exception", "unserializable")
-    assert by_suite in ("failed", "exit", "exception", "unserializable")
+    # An interpreter that is thrown out of its last line takes its handlers down before its timers.
+    assert by_value in ("wrong", "exit", "exception", "unserializable", "signal")
+    assert by_suite in ("failed", "exit", "exception", "unserializable", "signal")
 
 
 def test_exceptions_thrown_from_a_thread_give_neither_a_pass_nor_our_failure(arena: Arena) -> None:
