@@ -3,13 +3,15 @@
 In: a file and options. Out: what the program wrote, on the same streams, and one line on standard error
 about how it ended. Exit status of `run`: a script's own; 0 where calls or a suite ended well; 2 for bad
 usage or a machine that cannot isolate; 130 interrupted; 1 for all else, named in that line. Of `doctor`: 0
-where isolation holds, 1 where it does not. `sandbox` is imported by the functions that need it.
+where isolation holds, 1 where it does not. Of `serve`: 0 when told to end. `sandbox` is imported by the
+functions that need it.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import signal
 import sys
@@ -32,6 +34,20 @@ app = typer.Typer(
 MOST_BYTES = 16 << 20
 """Bytes of a file, or of standard input, beyond which it is refused."""
 
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        help="Backend remote: address of a server, with the token in $SANDBOX_TOKEN; may be repeated.",
+    ),
+]
+Image = Annotated[
+    str | None, typer.Option(help="Backend container: an image with Python that is here already.")
+]
+Engine = Annotated[
+    str | None, typer.Option(help="Backend container: docker, podman or a command with their options.")
+]
+Runtime = Annotated[str | None, typer.Option(help="Backend container: OCI runtime, such as runsc (gVisor).")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
@@ -42,13 +58,17 @@ def doctor(
     programs: Annotated[
         bool, typer.Option("--programs", help="Also build and run a small program in every language.")
     ] = False,
+    url: Urls = None,
+    image: Image = None,
+    engine: Engine = None,
+    runtime: Runtime = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Try every layer from inside."""
     from assay.sandbox_doctor import examine, show
 
     with _interruptible():
-        facts = examine(programs)
+        facts = examine(programs, _of_backends(url, image, engine, runtime))
     if as_json:
         print(json.dumps(facts, sort_keys=True))
     else:
@@ -99,6 +119,10 @@ def run(
     backend: Annotated[
         str, typer.Option(help="What isolates it; `assay sandbox doctor` lists them. plain isolates nothing.")
     ] = "auto",
+    url: Urls = None,
+    image: Image = None,
+    engine: Engine = None,
+    runtime: Runtime = None,
     wall_s: Annotated[float | None, typer.Option(help="Seconds of wall time (default: 5).")] = None,
     cpu_s: Annotated[float | None, typer.Option(help="Seconds of processor time (default: 5).")] = None,
     memory_mb: Annotated[int | None, typer.Option(help="MiB of memory (default: 512).")] = None,
@@ -137,7 +161,8 @@ def run(
         try:
             limits = Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
             job = _job(file, args or [], lang, stdin, entry, call or [], test, extra or [], limits)
-            with Sandbox(backend, packages=packages or ()) as box:  # type: ignore[arg-type]
+            own = _of_backends(url, image, engine, runtime)
+            with Sandbox(_meant(backend, own), packages=packages or (), **own) as box:
                 result = box.run(job)
         except (ValueError, EncodeError, SandboxError) as error:
             raise AssayError(re.sub(r"Limits\.(\w+)", _flag, str(error))) from None
@@ -146,6 +171,76 @@ def run(
         else:
             _tell(result)
         raise typer.Exit(_exit_status(job, result))
+
+
+@app.command(
+    "serve",
+    help='Run jobs for other machines over HTTP: all kinds for `Sandbox("remote")`, scripts in the way of '
+    "SandboxFusion.\n\nIt ends on Ctrl-C or SIGTERM, when the jobs under way are done.",
+)
+def serve(
+    host: Annotated[str, typer.Option(help="Address of this machine to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once (default: one a processor).", show_default=False)
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the token that clients must send (default: the one in $SANDBOX_TOKEN)."),
+    ] = None,
+    max_queue: Annotated[
+        int | None, typer.Option(min=0, help="Requests that may wait (default: four a worker).")
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Listen to other machines without a token.")
+    ] = False,
+    preload: Annotated[
+        list[str] | None,
+        typer.Option(help="Module that Python programs find loaded already; may be repeated."),
+    ] = None,
+    packages: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of packages that Python programs may import, read-only; may be repeated."),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="What isolates the jobs.")] = "auto",
+) -> None:
+    """Serve until told to end."""
+    from sandbox import Sandbox, SandboxError, service
+    from schemas.errors import AssayError
+
+    token = os.environ.get(service.TOKEN_VARIABLE) if token_file is None else _text(token_file).strip()
+    if token_file is not None and not token:
+        raise AssayError(f"{token_file}: holds no token")
+    try:
+        with Sandbox(
+            backend,  # type: ignore[arg-type]
+            workers=workers or len(os.sched_getaffinity(0)),
+            preload=preload or (),
+            packages=packages or (),
+        ) as box:
+            service.serve(box, host, port, token, queue=max_queue, public=public)
+    except SandboxError as error:
+        raise AssayError(str(error)) from None
+    except OSError as error:
+        raise AssayError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
+
+
+def _of_backends(
+    url: list[str] | None, image: str | None, engine: str | None, runtime: str | None
+) -> dict[str, Any]:
+    """Arguments of `Sandbox` for the backends that need some."""
+    from sandbox.service import TOKEN_VARIABLE
+
+    given = {"url": url, "image": image, "engine": engine, "runtime": runtime}
+    token = {"token": os.environ.get(TOKEN_VARIABLE)} if url else {}
+    return {**{name: value for name, value in given.items() if value}, **token}
+
+
+def _meant(backend: str, own: Mapping[str, Any]) -> Any:
+    """The backend that is asked for: an address or an image names it as well."""
+    if backend != "auto" or not own:
+        return backend
+    return "remote" if "url" in own else "container"
 
 
 def _flag(name: re.Match[str]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sandbox import Sandbox
@@ -29,8 +30,11 @@ _PROGRAMS = {
 }
 
 
-def examine(run_languages: bool = False) -> dict[str, Any]:
-    """Try every layer and backend and look for every language; run a program of each where asked to."""
+def examine(run_languages: bool, backends: Mapping[str, Any]) -> dict[str, Any]:
+    """Try every layer and backend and look for every language; run a program of each where asked to.
+
+    `backends` are arguments of `Sandbox` for those backends that need some.
+    """
     from sandbox import Sandbox, doctor
 
     layers = Sandbox.doctor()
@@ -53,7 +57,10 @@ def examine(run_languages: bool = False) -> dict[str, Any]:
             }
             for layer in layers
         ],
-        "backends": [_backend(name) for name in _backends()],
+        "backends": [
+            {"backend": one.name, "usable": one.holds, "detail": one.detail}
+            for one in Sandbox.available(**backends)
+        ],
         "languages": _languages(run_languages and not missing),
     }
 
@@ -90,27 +97,6 @@ def _run_program(box: Sandbox, language: dict[str, Any]) -> None:
             language["problem"] = f"a program that prints 42: {result.status}: {result.detail}"
             return
     language["ran_s"] = seconds
-
-
-def _backends() -> list[str]:
-    from sandbox.sandbox import Backend
-
-    return [name for name in get_args(Backend) if name != "auto"]
-
-
-def _backend(name: str) -> dict[str, Any]:
-    """Whether a backend can be used, by running a job on it."""
-    from sandbox import Job, Limits, Sandbox, SandboxError
-
-    job = Job("script", {"main.py": "print(40 + 2)"}, limits=Limits(wall_s=20, cpu_s=20))
-    try:
-        with Sandbox(name) as box:  # type: ignore[arg-type]
-            result = box.run(job)
-    except SandboxError as error:
-        return {"backend": name, "usable": False, "detail": str(error)}
-    usable = (result.status, result.stdout) == ("ok", "42\n")
-    detail = f"isolation {result.isolation}" if usable else result.detail or result.status
-    return {"backend": name, "usable": usable, "detail": detail}
 
 
 def show(facts: dict[str, Any]) -> None:
