@@ -1,7 +1,8 @@
 """Run untrusted programs in namespaces of their own and say what happened."""
 
+from sandbox.checker import Checker, check_with
 from sandbox.codec import DecodeError, EncodeError, decode, encode
-from sandbox.compare import equal
+from sandbox.compare import Rules, equal
 from sandbox.job import (
     KINDS,
     STATUSES,
@@ -18,27 +19,58 @@ from sandbox.job import (
     Status,
     Trust,
 )
+from sandbox.judge import (
+    AnyOf,
+    Equals,
+    Failure,
+    Judgement,
+    Raises,
+    calibrate,
+    combine,
+    judge_calls,
+    judge_output,
+    judge_script,
+    sound_checks,
+)
 from sandbox.sandbox import Sandbox
+from sandbox.suites import in_one_process, judge_suite, kind_for
 
 __all__ = [
     "KINDS",
     "STATUSES",
+    "AnyOf",
     "Call",
+    "Checker",
     "DecodeError",
     "EncodeError",
+    "Equals",
     "ErrorRecord",
+    "Failure",
     "Job",
+    "Judgement",
     "Kind",
     "Layer",
     "Limits",
+    "Raises",
     "RecordedCall",
     "Result",
+    "Rules",
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
     "Status",
     "Trust",
+    "calibrate",
+    "check_with",
+    "combine",
     "decode",
     "encode",
     "equal",
+    "in_one_process",
+    "judge_calls",
+    "judge_output",
+    "judge_script",
+    "judge_suite",
+    "kind_for",
+    "sound_checks",
 ]
