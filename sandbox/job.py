@@ -204,7 +204,7 @@ class Job:
                 raise ValueError(f"Job.files lacks {name!r}, which kind {self.kind!r} needs")
         if self.kind != "script":
             for name in (self.entry, *self.record, *self.exports):
-                if not name.isidentifier():
+                if not _is_name(name, self.lang):
                     raise ValueError(f"{name!r} is not the name of a module-level function")
         if self.hash_seed is not None and not 0 <= self.hash_seed < 1 << 32:
             raise ValueError("Job.hash_seed must lie in [0, 2**32) or be None")
@@ -212,6 +212,15 @@ class Job:
             raise ValueError("Job.record needs kind 'calls' or 'unittest'")
         if self.record_max < 1 or self.record_bytes < 1:
             raise ValueError("Job.record_max and Job.record_bytes must be positive")
+
+
+def _is_name(name: str, lang: str) -> bool:
+    """Whether a function can have this name: an identifier, with the marks that some languages add."""
+    if lang == "ruby" and name[-1:] in ("?", "!"):
+        name = name[:-1]
+    elif lang in ("javascript", "typescript"):
+        name = name.replace("$", "_")
+    return name.isidentifier()
 
 
 @dataclass(slots=True)
@@ -242,8 +251,9 @@ class Result:
     stdout, stderr   text of the program (the candidate's for split), undecodable bytes replaced by U+FFFD
     truncated        more than `output_kb` was written to stdout or stderr and dropped
     wall_s, cpu_s    seconds; cpu_s is the whole tree's
-    max_rss       KiB, largest resident set of one process of the tree
-    backend          what ran it: "namespaces" or "plain"
+    max_rss          KiB, largest resident set of one process of the tree; of a tree that took all it
+                     may, that bound
+    backend          what ran it: "zygote", "nsrun", "plain" or another backend's name
     isolation        what held: "namespaces" or "none"
     trust            "external": expected values never entered; "split": tests in another sandbox;
                      "inproc": tests and candidate shared a process

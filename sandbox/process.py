@@ -335,6 +335,9 @@ class Tree:
             self.worker.kill()
         elif self.stopped is None and self.worker.starved():
             self.stopped = ("memory_limit", STARVED)
+        if self.stopped is not None and self.stopped[1] == STARVED:
+            # Of what the kernel killed nobody can tell any more how large it was.
+            self.max_rss = max(self.max_rss, self.launch.limits.memory_mb << 10)
         for name in list(self._open.values()):
             self._close(name)
         self.worker.settle()

@@ -181,3 +181,10 @@ def test_php_functions_of_everyday_extensions_are_there(box: Sandbox) -> None:
       return [ctype_digit('5'), preg_match('/[0-9]/', '5'), json_encode([$x]), hash('crc32', '')];
     }"""
     assert values(box, "php", source, 1) == [[True, 1, "[1]", "00000000"]]
+
+
+def test_a_ruby_name_may_end_in_a_question_or_exclamation_mark(box: Sandbox) -> None:
+    source = "def big?(x)\n  x > 2\nend\ndef grow!(x)\n  x + 1\nend\n"
+    for entry, value in (("big?", True), ("grow!", 5)):
+        result = calls(box, "ruby", source, 4, entry=entry)
+        assert (result.status, result.outputs) == ("ok", [value])
