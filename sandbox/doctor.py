@@ -244,22 +244,9 @@ def _blocked_by() -> str:
             continue
         if value == blocking and (os.geteuid() != 0 or name.startswith("user/")):
             return f"this host does not let you make namespaces: sysctl {name.replace('/', '.')}={wanted}"
-    if os.geteuid() == 0 and not any(
-        first <= root.FIRST_HOST_ID < first + count for first, count in _mapped()
-    ):
-        return (
-            "root here is that of a user namespace with few uids, such as a container's: run as another user"
-        )
+    if os.geteuid() == 0 and root.host_id() is None:
+        return "root here is that of a user namespace without other ids: run as another user"
     return ""
-
-
-def _mapped() -> list[tuple[int, int]]:
-    """(first uid, how many) of each range that this user namespace has."""
-    try:
-        lines = Path("/proc/self/uid_map").read_text().splitlines()
-    except OSError:
-        return [(0, 1 << 32)]
-    return [(int(first), int(count)) for first, _, count in (line.split() for line in lines)]
 
 
 def toolchains() -> list[Tools]:
@@ -350,7 +337,7 @@ def _judge(found: dict[str, Any]) -> list[Layer]:
         *(_namespace(name, found) for name in probe.NAMESPACES),
         Layer(
             "unprivileged uid",
-            found["uid"] != 0 and outside != "0" and bool(found["setuid"]),
+            found["uid"] != 0 and not root.is_root_of_host(outside) and bool(found["setuid"]),
             f"uid {found['uid']} inside, {outside} outside; setuid(0): {found['setuid'] or 'done'}",
         ),
         Layer(

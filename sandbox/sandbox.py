@@ -23,6 +23,7 @@ from sandbox import doctor, languages, launches
 from sandbox.backends.bwrap import Bwrap
 from sandbox.backends.container import IMAGE, Containers
 from sandbox.builds import Build, Builds, default_folder
+from sandbox.inside import root
 from sandbox.job import Job, Layer, Limits, Result, SandboxError, SandboxUnavailable
 from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
 from sandbox.pool import Pool
@@ -318,7 +319,7 @@ def _remote(
 @functools.cache
 def _own_processes() -> int:
     """Processes of ours that the kernel counts against the program's limit: they share its uid."""
-    return 2 if os.geteuid() == 0 else 3
+    return 3 if root.host_id() is None else 2
 
 
 def _run_probe(job: Job, pool: Pool) -> Result:

@@ -94,6 +94,10 @@ def unshare(flags: int, what: str) -> None:
     _check(_libc.unshare(flags), f"unshare({what})")
 
 
+def set_host_name(name: str) -> None:
+    _check(_libc.sethostname(name.encode(), len(name)), "sethostname")
+
+
 def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str = "") -> None:
     done = _libc.mount(
         os.fsencode(source), os.fsencode(target), fstype.encode() or None, flags, data.encode() or None

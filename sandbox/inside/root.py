@@ -7,7 +7,7 @@ Wrong: OSError naming the call; the caller reports it and runs nothing.
 """
 
 # pathlib and contextlib would cost more to import than the rest of the launcher.
-# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211, S108
+# ruff: noqa: PTH123, PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211, S108
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from sandbox.inside import kernel
 # The uid a program sees, and the first host uid that a supervisor run by root hands out.
 INNER_ID = 65534
 FIRST_HOST_ID = 200000
+# How many of a small namespace's ids are looked at, from the last one on.
+_FEW = 1000
 WORK = "/tmp/work"
 # Where the tmpfs of a job is made before it is moved to /tmp.
 _NEW = "/new"
@@ -48,19 +50,56 @@ class JobMounts:
         self.late = late
 
 
+def host_id() -> int | None:
+    """The host's uid and gid that a worker of root hands to its programs; None where there is no root's way.
+
+    That is for an ordinary user, and for a root whose user namespace has no other ids.
+    """
+    if os.geteuid() != 0:
+        return None
+    wanted = FIRST_HOST_ID + os.getpid()
+    both = [_mapped("uid_map"), _mapped("gid_map")]
+    if all(any(first <= wanted < first + count for first, count in one) for one in both):
+        return wanted
+    # Some namespace with fewer ids, such as a container's: one that is not its root's.
+    for first, count in reversed(both[0]):
+        last = first + count - 1
+        usable = [one for one in range(max(first, 1), last + 1)[-_FEW:] if one != INNER_ID]
+        usable = [one for one in usable if any(a <= one < a + n for a, n in both[1])]
+        if usable:
+            return usable[os.getpid() % len(usable)]
+    return None
+
+
+def is_root_of_host(uid: str) -> bool:
+    """Whether an id of this process's user namespace, in digits, may be the host's 0 for all we know."""
+    if uid != "0":
+        return False
+    with open("/proc/self/uid_map", "rb") as file:
+        above = {int(words[1]) for line in file if (words := line.split())[0] == b"0"}
+    return not above or 0 in above
+
+
+def _mapped(name: str) -> list[tuple[int, int]]:
+    """The (first, count) of ids that exist in this user namespace, in order."""
+    with open(f"/proc/self/{name}", "rb") as file:
+        return sorted((int(words[0]), int(words[2])) for line in file if (words := line.split()))
+
+
 def enter_namespaces(as_root: bool) -> None:
     """Unshare everything but the user namespace as root, and everything as an ordinary user.
 
     Root mounts first, since only it may read a Python in a private home; it leaves uid 0 afterwards.
     """
     flags = kernel.CLONE_ALL_NEW
-    if as_root:
-        kernel.unshare(flags & ~kernel.CLONE_NEWUSER, "mount, net, pid, ipc, uts, cgroup")
-        return
-    uid, gid = os.geteuid(), os.getegid()
-    kernel.unshare(kernel.CLONE_NEWUSER, "user")
-    map_ids(uid, gid)
-    kernel.unshare(flags & ~kernel.CLONE_NEWUSER, "mount, net, pid, ipc, uts, cgroup")
+    # The namespace of control groups comes later, when the worker is in its group.
+    flags &= ~(kernel.CLONE_NEWUSER | kernel.CLONE_NEWCGROUP)
+    if not as_root:
+        uid, gid = os.geteuid(), os.getegid()
+        kernel.unshare(kernel.CLONE_NEWUSER, "user")
+        map_ids(uid, gid)
+    kernel.unshare(flags, "mount, net, pid, ipc, uts")
+    kernel.set_host_name("sandbox")
 
 
 def map_ids(uid: int, gid: int) -> None:

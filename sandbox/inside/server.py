@@ -51,14 +51,13 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
     try:
         settings = codec.decode(encoded)
         namespaces = settings["namespaces"]
-        as_root = namespaces and os.geteuid() == 0
+        host_id = root.host_id() if namespaces else None
         supervisor = os.pidfd_open(settings["supervisor"])
         groups = _groups(settings["groups"])
         counter = _counter() if namespaces else -1
         if namespaces:
-            root.enter_namespaces(as_root)
+            root.enter_namespaces(host_id is not None)
             root.build(settings["binds"])
-        host_id = root.FIRST_HOST_ID + os.getpid() if as_root else None
         alive_r, alive_w = os.pipe()
         child = os.fork()
     except BaseException as error:
@@ -154,6 +153,8 @@ def _serve(
         # Not before the supervisor has put this process into its control group.
         if not link.recv(16):
             os._exit(0)
+        if namespaces:
+            kernel.unshare(kernel.CLONE_NEWCGROUP, "cgroup")
     except BaseException as error:
         _refuse(link, error)
     poll = select.poll()

@@ -89,7 +89,7 @@ class Toolchain:
     """The programs of a language on this machine.
 
     tools    name -> absolute path, symbolic links resolved
-    binds    further absolute paths that must be visible, read-only, beside /usr, /lib*, /bin, /etc/alternatives
+    binds    further absolute paths that must be visible, read-only, beside those of the system
     version  one line; part of the key of what is cached
     """
 
