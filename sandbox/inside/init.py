@@ -47,6 +47,7 @@ EXIT_OVER, EXIT_RENEW = 0, 1
 
 SIGINT, SIGKILL, SIGTERM = 2, 9, 15  # the signal module takes enum along, which is slow to import
 _CHUNK = 1 << 20
+_NO_NUMBER = 1024
 
 
 def serve(link: socket.socket, namespaces: bool, late: list[str], counter: int) -> NoReturn:
@@ -172,7 +173,8 @@ def _place(places: dict[int, int]) -> None:
         lifted[place] = fcntl.fcntl(null if number < 0 else number, fcntl.F_DUPFD, above)
     for place, number in lifted.items():
         os.dup2(number, place, inheritable=place < 3)
-    os.closerange(FIRST_FREE, max(lifted.values()) + 1)
+    # One call where the kernel has it, and PID 1 never holds a number near the end.
+    os.closerange(FIRST_FREE, max(_NO_NUMBER, max(lifted.values()) + 1))
 
 
 def become_job(status: Status, *, mounts: root.JobMounts | None, namespaces: bool, build: bool) -> NoReturn:
