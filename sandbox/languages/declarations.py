@@ -27,6 +27,8 @@ _ARITHMETIC = ("char", "short", "int", "long", "float", "double", "signed", "uns
 _TYPES = frozenset(
     (*_ARITHMETIC, "void", "_Complex", "__int128", "const", "volatile", "restrict", "__restrict")
 )
+# A source with braces deeper than this shows no declaration inside of them.
+_MAX_SCOPES = 64
 _ATTRIBUTES = ("__attribute__", "__attribute", "__asm__", "asm", "__asm")
 
 
@@ -176,24 +178,23 @@ def cpp_function(source: str, name: str) -> Function:
     pairs = brackets(tokens)
     found = _Search()
     scopes: list[_Scope] = []
-    head = 0  # where the declaration that is being read begins
-    index = 0
+    words: set[str] = set()  # of the declaration that is being read, which begins at `head`
+    head = index = 0
     while index < len(tokens):
         token = tokens[index]
-        if token.kind == NAME and token.text == name:
-            _note(tokens, index, head, pairs, scopes, found)
-        elif token.kind == MARK:
+        if token.kind == NAME and token.text == name and len(scopes) <= _MAX_SCOPES:
+            _note(tokens, index, words, pairs, scopes, found)
+        words.add(token.text)
+        if token.kind == MARK:
             if token.text in ("(", "[") and index in pairs:
                 index = pairs[index]  # no declaration that is looked for lies within
-            elif token.text == "{":
-                scopes.append(_scope(tokens[head:index]))
-                head = index + 1
-            elif token.text == "}":
-                if scopes:
+            elif token.text in ("{", "}", ";"):
+                if token.text == "{":
+                    scopes.append(_scope(tokens[head:index]))
+                elif token.text == "}" and scopes:
                     scopes.pop()
                 head = index + 1
-            elif token.text == ";":
-                head = index + 1
+                words = set()
         index += 1
     by_values = found.template or len(found.free or found.methods) > 1
     if found.free:
@@ -208,12 +209,11 @@ def _scope(head: Sequence[Token]) -> _Scope:
     if "namespace" in words:
         after = words[words.index("namespace") + 1 :]
         return _Scope("namespace", "::".join(word for word in after if word not in ("::", "inline")))
-    if words[:1] == ["extern"] and len(words) == 2 and "(" not in words:
+    if words[:1] == ["extern"] and len(words) == 2:
         return _Scope("namespace")
     for key in ("class", "struct"):
         if key in words and "(" not in words and "=" not in words and "enum" not in words:
             after = [token.text for token in head[words.index(key) + 1 :] if token.kind == NAME]
-            after = [word for word in after if word not in ("final", "alignas")]
             return _Scope("class", after[0] if after else "")
     return _Scope("other")
 
@@ -221,22 +221,20 @@ def _scope(head: Sequence[Token]) -> _Scope:
 def _note(
     tokens: Sequence[Token],
     index: int,
-    head: int,
+    words: set[str],
     pairs: dict[int, int],
     scopes: Sequence[_Scope],
     found: _Search,
 ) -> None:
-    """Record the name at `index` where it is being declared."""
-    words = [token.text for token in tokens[head:index]]
-    names = [scope.name for scope in scopes if scope.kind == "namespace" and scope.name]
-    path = "".join(f"::{name}" for name in names)
+    """Record the name at `index` where it is being declared; `words` come before it."""
+    path = "".join(f"::{scope.name}" for scope in scopes if scope.kind == "namespace" and scope.name)
     spaces = [scope.kind == "namespace" for scope in scopes]
-    if not words or "using" in words or "typedef" in words or "friend" in words:
+    if not words or words & {"using", "typedef", "friend"}:
         return
     called = _is(tokens, index + 1, "(")
     if all(spaces):
         if _is(tokens, index - 1, "::"):
-            if words[-2:-1] != ["Solution"] or not called:
+            if tokens[index - 2].text != "Solution" or not called:
                 return
             found.methods.append(f"{path}::Solution")
         elif called or (index + 1 < len(tokens) and tokens[index + 1].text in ("=", "{", ";")):

@@ -8,8 +8,8 @@ Kind "calls": solution.rs is the root of a program without a main of its own (`#
 `fn entry` outside of all modules, `pub` or not, or one in `impl Solution`; where nothing declares `Solution`
 it is declared, and a method gets a new one each time: `Solution::new()` where there is one without
 parameters, else `Solution {}`. A generic function is called with i64, f64, bool or String, as the arguments
-are. `harness/values.rs` says with what values a function can be called, and what comes back. Keyword
-arguments do not exist: they are an ArgumentError.
+are. `harness/take.rs` says with what values a function can be called, `harness/give.rs` what comes back.
+Keyword arguments do not exist: they are an ArgumentError.
 
 Integer overflow panics, since that is what tests of Rust solutions are written for; `debug_assert!` is off.
 A program whose memory is refused says so, unless it brings its own global allocator.
@@ -48,7 +48,7 @@ from sandbox.names import script_file, solution_file
 
 _PACKAGES = ("rustc",)
 _OPTIONS = ("--edition=2021", "--cap-lints=allow", "--color=never", "-Copt-level=2", "-Coverflow-checks=on")
-_HARNESS_FILES = ("calls.rs", "values.rs")
+_HARNESS_FILES = ("calls.rs", "take.rs", "give.rs")
 _PROGRAM = "program"
 # To be changed with what `_prepare` does.
 _RECIPE = "1"

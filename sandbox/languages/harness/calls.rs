@@ -1,16 +1,17 @@
 //! Calls a Rust function with arguments decoded as its parameter types ask.
 //!
-//! This is a library of its own (values.rs is the other half), compiled once a toolchain. The solution is the
-//! root of the program; its last lines hand the function to `Probe`. The contract is that of
-//! sandbox/languages/base.py.
+//! This is a library of its own, with take.rs and give.rs, compiled once a toolchain. The solution is the root of
+//! the program; its last lines hand the function to `Probe`. The contract is that of sandbox/languages/base.py.
 //!
 //! A function has at most 8 parameters. One that returns `()` returns what it changed: the argument of its one
 //! parameter that is a `&mut`, a tuple of them where there are more, None where there is none. `Err` and a
 //! panic are errors of the call; the type of a panic is "panic".
 
-mod values;
+mod give;
+mod take;
 
-pub use values::{Give, Input, Mismatch, Output, Take};
+pub use give::{Give, Output};
+pub use take::{Input, Mismatch, Take};
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -29,6 +30,7 @@ extern "C" {
     fn _exit(status: i32) -> !;
 }
 
+const CALLS: &str = env!("SANDBOX_CALLS");
 const RESULTS: i32 = 3;
 const LEAST_DESCRIPTOR: i32 = 10;
 const F_DUPFD_CLOEXEC: i32 = 1030;
@@ -156,7 +158,7 @@ macro_rules! entries {
                     Err(payload) => out.error("panic", told(&*payload), ""),
                 }
                 if out.refused.is_some() {
-                    out.unencodable(&values::name_of::<R>());
+                    out.unencodable(&give::name_of::<R>());
                 }
             }
         }
@@ -225,7 +227,7 @@ pub fn missing(message: &str) -> ! {
 
 /// Reads the calls and takes the result channel away from its usual number.
 fn open() -> &'static [u8] {
-    let path = values::CALLS;
+    let path = CALLS;
     let data = std::fs::read(path).unwrap_or_else(|_| give_up("no calls to read"));
     let _ = std::fs::remove_file(path);
     if data.len() < 12 {
