@@ -1,8 +1,8 @@
 """What compilers made, kept by the hash of all that went in: in memory for a moment, on disk for later.
 
 In: a key and a function that builds. Out: a `Build`. Wrong: a file on disk that is cut off or altered is
-built anew; a disk that cannot be written costs the cache, never the result. A build that failed because
-of the sandbox is not kept.
+built anew; a disk that cannot be written costs the cache, never the result. A build that the sandbox or a
+limit stopped is not kept.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Build:
     files    path -> contents of what is kept
     detail   one line for people
     stdout, stderr   what the compiler said
+    lasting  another build of the same would come to the same: not where a limit stopped the compiler
     """
 
     status: Status
@@ -41,6 +42,7 @@ class Build:
     detail: str = ""
     stdout: str = ""
     stderr: str = ""
+    lasting: bool = True
 
     @property
     def size(self) -> int:
@@ -78,9 +80,9 @@ class Builds:
                 found = self._read(key)
                 if found is None:
                     found = build()
-                    if found.status != "infra_error":
+                    if found.lasting:
                         self._write(key, found)
-                if found.status != "infra_error":
+                if found.lasting:
                     self._remember(key, found)
         with self._lock:
             self._at_work.pop(key, None)

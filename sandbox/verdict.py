@@ -265,7 +265,8 @@ def run_build(launch: Launch, worker: Worker) -> Build:
         tree.close()
     status, detail = _judge_build(tree, bool(files))
     kept = files if status == "ok" else {}
-    return Build(status, kept, _line(detail), stdout=tree.out.text(), stderr=tree.err.text())
+    lasting = _fact(tree) is None
+    return Build(status, kept, _line(detail), tree.out.text(), tree.err.text(), lasting)
 
 
 def _judge_build(tree: Tree, left_files: bool) -> Verdict:
