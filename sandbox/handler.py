@@ -107,6 +107,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
+        self.rfile.close()
         self._timed = TimedReader(self.connection, time.monotonic() + IDLE_S)
         self.rfile = io.BufferedReader(self._timed, 1 << 16)
 

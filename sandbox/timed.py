@@ -15,14 +15,20 @@ from typing import Any
 class TimedReader(io.RawIOBase):
     def __init__(self, source: socket.socket, until: float) -> None:
         self._source = source
+        # The socket stays open as long as this is, even when its owner has closed it.
+        self._raw: Any = source.makefile("rb", buffering=0)
         self.until = until
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> Any:
         left = self.until - time.monotonic()
         if left <= 0:
             raise TimeoutError("timed out")
         self._source.settimeout(left)
-        return self._source.recv_into(buffer)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

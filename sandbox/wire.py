@@ -40,7 +40,7 @@ def decode_job(data: bytes) -> Job:
 
 def encode_result(result: Result) -> bytes:
     fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(Result)}
-    fields |= {"wall_s": float(result.wall_s), "cpu_s": float(result.cpu_s)}
+    fields |= {"wall_s": float(max(0, result.wall_s)), "cpu_s": float(max(0, result.cpu_s))}
     fields["outputs"] = [_outcome(value) for value in result.outputs]
     fields["recorded"] = [
         [

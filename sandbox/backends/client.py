@@ -28,7 +28,9 @@ _MOST_IDLE = 64
 # Values of an answer, counted by the marks between them: each takes some 60 bytes of memory.
 _MOST_VALUES = 1_000_000
 _MOST_LINE = 300
-_FIRST_ASIDE_S, _LONGEST_ASIDE_S = 0.25, 60.0
+_FIRST_ASIDE_S, _LONGEST_ASIDE_S = 0.05, 60.0
+# What a job waits at most for a server that failed, where there is no other.
+_MOST_WAIT_S = 2.0
 _MOST_RETRY_AFTER_S = 10.0
 
 
@@ -74,6 +76,7 @@ class Server:
         self._idle: list[_Connection] = []
         self.failures = 0
         self.aside_until = 0.0
+        self.busy = False
 
     def ask(self, method: str, path: str, value: Any, until: float, most: int) -> Any:
         """Return the answer's JSON value; `until` is in monotonic seconds, `most` in bytes."""
@@ -100,12 +103,15 @@ class Server:
         """Leave it alone for a while, longer each time."""
         with self._lock:
             self.failures += 1
+            self.busy = False
             pause = min(_LONGEST_ASIDE_S, _FIRST_ASIDE_S * 2 ** min(self.failures, 20))
             self.aside_until = time.monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311
 
     def rest(self, seconds: float) -> None:
+        """Do as it asks, but not all at the same moment."""
         with self._lock:
-            self.aside_until = time.monotonic() + seconds * random.uniform(0.5, 1.0)  # noqa: S311
+            self.busy = True
+            self.aside_until = time.monotonic() + seconds * random.uniform(1.0, 1.5)  # noqa: S311
 
     def answered(self) -> None:
         with self._lock:
@@ -188,7 +194,8 @@ class Fleet:
         now = time.monotonic()
         ready = [server for server in able if server.aside_until <= now]
         chosen = ready[0] if ready else min(able, key=lambda server: server.aside_until)
-        return chosen, max(0.0, chosen.aside_until - now)
+        wait_s = max(0.0, chosen.aside_until - now)
+        return chosen, wait_s if chosen.busy else min(wait_s, _MOST_WAIT_S)
 
     def close(self) -> None:
         for server in self.servers:

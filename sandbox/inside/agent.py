@@ -468,7 +468,8 @@ def alone(encoded: bytes, mark: str) -> NoReturn:
         shutil.rmtree(work, ignore_errors=True)
         file.seek(0)
         said = base64.b64encode(zlib.compress(file.read(), 6))
-    ran = agent.ended_at - agent.started if agent.started and agent.ended_at else 0.0
+    # A short program may have ended before the word that it began was read.
+    ran = max(0.0, agent.ended_at - agent.started) if agent.started else 0.0
     line = b"\n%s %.6f %s\n" % (mark.encode(), ran, said)
     while line:
         line = line[os.write(1, line) :]
