@@ -79,7 +79,7 @@ def process():
         "timers": [list(signal.getitimer(which)) for which in range(3)],
         "ids": [os.getpid(), os.getppid(), os.getpgid(0), os.getsid(0), os.getuid(), os.getgid()],
         # Without the middle column: which id of the host a job has is not for it to choose.
-        "maps": [str(read(f"/proc/self/{name}")).split()[::2] for name in ("uid_map", "gid_map", "projid_map")],
+        "maps": [str(read(f"/proc/self/{name}_map")).split()[::2] for name in ("uid", "gid", "projid")],
         "name": os.uname().nodename,
     }
 def world():

@@ -9,7 +9,7 @@ import textwrap
 
 import hostile
 import pytest
-from hostile import FAST, PATIENT, SOON, Arena
+from hostile import FAST, SOON, Arena
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -132,10 +132,10 @@ def test_the_forger_finds_what_it_needs(arena: Arena) -> None:
         pytest.param("raw(bytes(64))\nEXIT(0)", id="zeros"),
         pytest.param("raw(bytes([255]) * 64)\nEXIT(0)", id="ones"),
         pytest.param("raw(SECRETS[0][::-1] + b'D' + bytes(8))\nEXIT(0)", id="another secret"),
-        pytest.param("while True: raw(os.urandom(4096))", id="noise without end"),
-        pytest.param(f"while True: send({READY!r})", id="ready without end"),
+        pytest.param("for _ in range(99): raw(os.urandom(4096))", id="much noise"),
+        pytest.param(f"for _ in range(999): send({READY!r})\nEXIT(0)", id="ready again and again"),
         pytest.param(
-            f"while True: send({FAILURE!r}, {b(encode(['load', 'x', 'x', '']))})", id="failures without end"
+            f"for _ in range(9): send({FAILURE!r}, {b(encode(['load', 'x', 'x', '']))})", id="failures"
         ),
         *[
             pytest.param(f"send({FAILURE!r}, {b(excuse)})\nEXIT(0)", id=f"an excuse {number}")
@@ -144,13 +144,12 @@ def test_the_forger_finds_what_it_needs(arena: Arena) -> None:
     ],
 )
 def test_a_forged_frame_is_neither_a_pass_nor_an_excuse(arena: Arena, attack: str) -> None:
-    limits = FAST if "while" in attack else PATIENT
-    by_value, by_suite = arena.verdicts(forged(attack), limits)
+    by_value, by_suite = arena.verdicts(forged(attack))
     # What it says of itself in a valid frame counts like an answer of its own.
-    assert by_value in ("wrong", "unserializable", "exit", "output_limit", "exception", "timeout")
-    assert by_suite in ("failed", "unserializable", "exit", "output_limit", "exception", "timeout")
+    assert by_value in ("wrong", "unserializable", "exit", "output_limit", "exception")
+    assert by_suite in ("failed", "unserializable", "exit", "output_limit", "exception")
     # While it loads nothing was asked yet, so there is nothing to be right or wrong about either.
-    loading = arena.calls(forged(attack, loading=True), limits)
+    loading = arena.calls(forged(attack, loading=True))
     assert hostile.verdict(loading) in (
         "unserializable",
         "exit",
@@ -177,7 +176,9 @@ def test_a_forged_admission_is_never_worth_a_pass(arena: Arena, category: str, c
 
 
 def test_a_half_frame_is_waited_for_until_the_time_is_up(arena: Arena) -> None:
-    source = forged(f"raw(SECRETS[0] + {OUTPUT!r} + struct.pack('<I', 100) + b'v')\nwhile True: pass")
+    source = forged(
+        f"raw(SECRETS[0] + {OUTPUT!r} + struct.pack('<I', 100) + b'v')\nimport time\ntime.sleep(60)"
+    )
     assert arena.verdicts(source, FAST) == ("timeout", "timeout")
 
 

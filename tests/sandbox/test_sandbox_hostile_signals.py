@@ -143,7 +143,8 @@ def test_timers_handlers_and_masks_end_with_their_job(arena: Arena) -> None:
 
 def test_a_program_that_blocks_every_signal_still_runs_out_of_time(arena: Arena) -> None:
     source = body(
-        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nwhile True: pass"
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
+        "time.sleep(60)"
     )
     assert arena.verdicts(source, FAST) == ("timeout", "timeout")
 
@@ -211,13 +212,16 @@ def test_a_dump_on_the_channel_is_no_frame(arena: Arena) -> None:
 
 
 def test_a_watchdog_of_the_programs_own_is_an_exit(arena: Arena) -> None:
-    source = body("import faulthandler\nfaulthandler.dump_traceback_later(0.05, exit=True)\nwhile True: pass")
+    source = body(
+        "import faulthandler\nfaulthandler.dump_traceback_later(0.05, exit=True)\nimport time\ntime.sleep(60)"
+    )
     assert arena.verdicts(source) == ("exit", "exit")
 
 
 def test_a_stop_is_a_timeout_even_when_a_child_could_wake_the_program(arena: Arena) -> None:
     source = body(
-        "import signal\nif os.fork() == 0:\n    while True: os.kill(os.getppid(), signal.SIGTSTP)\n"
+        "import signal, time\nif os.fork() == 0:\n    while True:\n"
+        "        os.kill(os.getppid(), signal.SIGTSTP)\n        time.sleep(0.01)\n"
         "while True: os.kill(os.getpid(), signal.SIGSTOP)"
     )
     assert arena.verdicts(source, FAST) == ("timeout", "timeout")

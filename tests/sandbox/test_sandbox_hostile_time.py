@@ -52,13 +52,13 @@ def test_a_program_that_waits_for_nothing_is_a_timeout(arena: Arena, source: str
 
 def test_a_half_of_a_split_job_that_waits_for_nothing_is_a_timeout(arena: Arena) -> None:
     assert arena.split(body("import time\ntime.sleep(3600)"), limits=FAST).status == "timeout"
-    test = "def check(candidate):\n    candidate([], 1)\n    while True: pass"
+    test = "def check(candidate):\n    candidate([], 1)\n    import time; time.sleep(60)"
     result = arena.split(hostile.HONEST, test, SOON)
     assert (result.status, result.candidate_calls) == ("timeout", 1)
 
 
 def test_a_loop_while_loading_is_a_timeout_in_every_kind(arena: Arena) -> None:
-    source = f"while True: pass\n{hostile.HONEST}"
+    source = f"import time\ntime.sleep(60)\n{hostile.HONEST}"
     assert arena.verdicts(source, FAST) == ("timeout", "timeout")
     assert arena.script(source, FAST).status == "timeout"
 
@@ -67,24 +67,27 @@ def test_a_loop_while_loading_is_a_timeout_in_every_kind(arena: Arena) -> None:
     "source",
     [
         pytest.param(
-            "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E", id="message"
+            "class E(Exception):\n    __str__ = lambda self: __import__('time').sleep(60)\nraise E",
+            id="message",
         ),
         pytest.param(
-            "class M(type):\n    def __instancecheck__(self, one):\n        while True: pass\n"
+            "class M(type):\n    __instancecheck__ = lambda self, one: __import__('time').sleep(60)\n"
             "class E(Exception, metaclass=M): pass\nraise E",
             id="class that may be asked or not",
         ),
         pytest.param(
-            "class L(list):\n    def __iter__(self):\n        while True: pass\n    __len__ = __iter__\n"
-            "    __reduce__ = __iter__\n    __class__ = property(__iter__)\nreturn L([1])",
+            "class L(list):\n    __iter__ = lambda self: __import__('time').sleep(60)\n"
+            "    __len__ = __reduce__ = __iter__\n    __class__ = property(__iter__)\nreturn L([1])",
             id="value that may be asked or not",
         ),
-        pytest.param("class D:\n    def __del__(self):\n        while True: pass\nD()", id="finalizer"),
         pytest.param(
-            "import gc\ngc.callbacks.append(lambda *_: [0 for _ in iter(int, 1)])\ngc.collect()", id="gc"
+            "class D:\n    __del__ = lambda self: __import__('time').sleep(60)\nD()", id="finalizer"
         ),
         pytest.param(
-            "sys.settrace(lambda *_: [0 for _ in iter(int, 1)])\nreturn scale(values, factor)", id="trace"
+            "import gc\ngc.callbacks.append(lambda *_: __import__('time').sleep(60))\ngc.collect()", id="gc"
+        ),
+        pytest.param(
+            "sys.settrace(lambda *_: __import__('time').sleep(60))\nreturn scale(values, factor)", id="trace"
         ),
     ],
 )
@@ -123,7 +126,8 @@ def test_a_clock_that_the_program_bends_is_not_ours(arena: Arena) -> None:
             setattr(time, name, lambda: 0.0)
         time.sleep = lambda seconds: None
         os.times = lambda: (0.0,) * 5
-        while time.monotonic() < 1: pass
+        import select
+        while time.monotonic() < 1: select.poll().poll(10)
         """
     )
     assert arena.verdicts(source, FAST) == ("timeout", "timeout")
@@ -157,7 +161,7 @@ def test_processor_time_of_children_does_not_escape_the_wall_clock(arena: Arena)
         "for _ in range(3):\n    if os.fork() == 0:\n        while True: pass\n"
         "import time\nwhile True: time.sleep(1)"
     )
-    assert arena.verdicts(source, FAST) == ("timeout", "timeout")
+    assert arena.calls(source, FAST).status == "timeout"
 
 
 def test_processor_time_runs_out_for_half_a_split_job(arena: Arena) -> None:
@@ -165,7 +169,7 @@ def test_processor_time_runs_out_for_half_a_split_job(arena: Arena) -> None:
 
 
 def test_a_loop_in_an_exit_handler_is_a_scripts_own_time(arena: Arena) -> None:
-    source = "import atexit\n@atexit.register\ndef forever():\n    while True: pass\n"
+    source = "import atexit\n@atexit.register\ndef forever():\n    __import__('time').sleep(60)\n"
     assert arena.script(f"{source}", FAST).status == "timeout"
     # A function's answers are in by then.
     assert arena.verdicts(source + hostile.HONEST) == ("pass", "pass")
@@ -176,8 +180,7 @@ def test_a_stream_whose_flush_never_ends_is_stopped(arena: Arena) -> None:
         """
         class Stream:
             def write(self, text): return len(text)
-            def flush(self):
-                while True: pass
+            def flush(self): __import__('time').sleep(60)
         sys.stdout = sys.stderr = Stream()
         return [value * factor for value in values]
         """
