@@ -103,7 +103,7 @@ for name, path, text in marshal.loads(unpack("%s")):
         setattr(sys.modules[above], last, module)
     module.__path__ = []
     exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
-sys.modules["sandbox.inside.agent"].alone(unpack("%s"), "%s")
+sys.modules["sandbox.inside.agent"].alone(unpack("%s"), "%s", "%s")
 """
 _OPTIONS = ("-P", "-s", "-S", "-B", "-X", "utf8", "-c")
 
@@ -165,9 +165,9 @@ def _packed_text(data: bytes) -> str:
     return base64.b85encode(zlib.compress(data, 9)).decode("ascii")
 
 
-def agent_program(job: bytes, mark: str) -> str:
+def agent_program(job: bytes, mark: str, file: str) -> str:
     """Return the text of a program that runs one encoded job (`sandbox.inside.agent.alone`)."""
-    return _ALONE_PROGRAM % (_agent_text(), _packed_text(job), mark)
+    return _ALONE_PROGRAM % (_agent_text(), _packed_text(job), mark, file)
 
 
 def server_command(descriptors: list[int]) -> list[str]:

@@ -66,7 +66,9 @@ class Server:
         if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token):
             raise SandboxError("token must be printable ASCII without spaces at its ends")
         self.url = url
+        # What those who ask have found out: how it is asked, and whether it gives files.
         self.protocol = ""
+        self.gives_files = True
         self._host, self._port, self._secure = parts.hostname, port, parts.scheme == "https"
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "sandbox"}

@@ -23,6 +23,7 @@ import threading
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sandbox import codec, fusion, launches, wire
 from sandbox.backends import carrier
@@ -38,10 +39,12 @@ TIMEOUT_S = 60.0
 _TRIES = 3
 _HEALTH_S = 10.0
 _JOBS, _FUSION = "jobs", "fusion"
+# The file that a long report is left in, where a server gives files.
+_REPORT = "sandbox-report.txt"
 # What starting an interpreter and an agent may take on a busy server, beyond the program's own time.
 _START_S = 15.0
 _LONGEST_DAY_S = 86400.0
-_LINE = re.compile(r"([0-9a-f]{32}) (\d{1,9}\.\d{6}) ([A-Za-z0-9+/=]+)")
+_LINE = re.compile(r"([0-9a-f]{32}) (\d{1,9}\.\d{6}) ([A-Za-z0-9+/=]+|@)")
 
 
 class Remote:
@@ -199,15 +202,7 @@ def _by_agent(server: Server, job: Job, until: float) -> Result:
         "output_stops": own.output_stops,
         "most": carrier.bounds(job.limits),
     }
-    code = agent_program(codec.encode(sent), mark)
-    request = {
-        "code": code,
-        "language": "python",
-        "stdin": "",
-        "run_timeout": 2 * job.limits.wall_s + _START_S,
-        "memory_limit_MB": -1,
-    }
-    answer = server.ask("POST", "/run_code", request, until, _most(job.limits))
+    answer = _run_agent(server, codec.encode(sent), mark, job.limits, until)
     status, _, ran = fusion.parts_of(answer)
     if status == "SandboxError" or ran is None:
         raise ValueError(f"the server failed: {str(answer.get('message'))[:200]}")
@@ -216,10 +211,35 @@ def _by_agent(server: Server, job: Job, until: float) -> Result:
     if found is None:
         said = (ran["stderr"].strip() or "nothing").rsplit("\n", 1)[-1][:200]
         raise ValueError(f"no report came back ({ran['status']}, status {ran['return_code']}): {said}")
-    messages = _unpacked(base64.b64decode(found[3]), _most(job.limits))
+    report = found[3]
+    if report == "@":
+        files = answer.get("files")
+        report = files.get(_REPORT, "") if type(files) is dict else ""
+        if type(report) is not str:
+            raise ValueError("a file that is no text")
+        # The server has encoded the file, which was base64 already.
+        report = base64.b64decode(report, validate=True).decode("ascii")
+    messages = _unpacked(base64.b64decode(report, validate=True), _most(job.limits))
     result = run_alone(job, _replayed(own), Replay(messages))
     result.wall_s = float(found[2])
     return result
+
+
+def _run_agent(server: Server, sent: bytes, mark: str, limits: Limits, until: float) -> Any:
+    request = {
+        "language": "python",
+        "stdin": "",
+        "run_timeout": 2 * limits.wall_s + _START_S,
+        "memory_limit_MB": -1,
+    }
+    if server.gives_files:
+        request |= {"code": agent_program(sent, mark, _REPORT), "fetch_files": [_REPORT]}
+        try:
+            return server.ask("POST", "/run_code", request, until, _most(limits))
+        except Refused:
+            server.gives_files = False
+    request |= {"code": agent_program(sent, mark, ""), "fetch_files": []}
+    return server.ask("POST", "/run_code", request, until, _most(limits))
 
 
 def _unpacked(data: bytes, most: int) -> bytes:

@@ -39,6 +39,7 @@ LINE, RESULT, OUT, ERR = b"S", b"C", b"1", b"2"
 
 _CHUNK = MOST_IN_ONE = 1 << 16
 _TICK_S = 0.05
+MOST_PRINTED = 32 << 10
 # Messages that wait to be sent; beyond that the program's pipes are left to fill.
 _MOST_WAITING = 1 << 20
 # How long pipes are read after the program's end: processes that it left are killed before.
@@ -446,10 +447,12 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def alone(encoded: bytes, mark: str) -> NoReturn:
-    """Be the agent of a program on a server that gives no more than what is printed.
+def alone(encoded: bytes, mark: str, name: str) -> NoReturn:
+    """Be the agent of a program on a server that gives what is printed and, maybe, files.
 
-    Prints a line: `mark`, the seconds that the program ran, and all messages, compressed, in base64.
+    Prints a line: `mark`, the seconds that the program ran, and all messages, compressed, in base64. A long
+    report is left in the file `name` instead, if there is a name, and "@" printed: such servers cut what is
+    printed, or wait forever for it to be read.
     """
     import base64
     import shutil
@@ -468,6 +471,10 @@ def alone(encoded: bytes, mark: str) -> NoReturn:
         shutil.rmtree(work, ignore_errors=True)
         file.seek(0)
         said = base64.b64encode(zlib.compress(file.read(), 6))
+    if name and len(said) > MOST_PRINTED:
+        with open(name, "xb") as file:
+            file.write(said)
+        said = b"@"
     # A short program may have ended before the word that it began was read.
     ran = max(0.0, agent.ended_at - agent.started) if agent.started else 0.0
     line = b"\n%s %.6f %s\n" % (mark.encode(), ran, said)
