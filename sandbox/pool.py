@@ -44,14 +44,20 @@ class Pool:
         _close_all(idle)
 
     def _take(self, settings: Settings) -> Server:
-        with self._lock:
-            if self._owner != os.getpid():
-                self._forget()
-            for index in range(len(self._idle) - 1, -1, -1):
-                if self._idle[index].settings == settings:
-                    server = self._idle.pop(index)
-                    self._busy.add(server)
-                    return server
+        dead: list[Server] = []
+        try:
+            with self._lock:
+                if self._owner != os.getpid():
+                    self._forget()
+                for index in range(len(self._idle) - 1, -1, -1):
+                    if self._idle[index].settings == settings:
+                        server = self._idle.pop(index)
+                        if server.alive():
+                            self._busy.add(server)
+                            return server
+                        dead.append(server)
+        finally:
+            _close_all(dead)
         server = Server(settings)
         with self._lock:
             self._busy.add(server)

@@ -136,6 +136,14 @@ class Server:
             return ""
         return os.read(stream.fileno(), 4096).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
 
+    def alive(self) -> bool:
+        """Whether it can take a job: nobody has killed it, and it has nothing left to say."""
+        if self.broken or self.process.poll() is not None:
+            return False
+        poll = select.poll()
+        poll.register(self._link, select.POLLIN)
+        return not poll.poll(0)
+
     def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin a job whose descriptors are `parts`; raises OSError where the server is gone."""
         self._bound(limits.memory_mb + MEMORY_SLACK_MB)

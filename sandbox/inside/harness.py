@@ -122,6 +122,11 @@ _CHANNEL, _REQUESTS, _PAYLOAD = 3, 4, 5
 def resume(encoded: bytes) -> NoReturn:
     """Go on in a fresh interpreter that was started for this program alone."""
     os.close(_PAYLOAD)
+    for descriptor in (_CHANNEL, _REQUESTS):
+        try:
+            os.set_inheritable(descriptor, False)
+        except OSError:
+            continue  # not every program has both
     config: dict[str, Any] = codec.decode(encoded)
     os.environ.clear()
     main(config, config["work"], _CHANNEL, _REQUESTS)

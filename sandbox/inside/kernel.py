@@ -224,6 +224,8 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "quotactl_fd": (443, 443),
     "reboot": (169, 142),
     "request_key": (249, 218),
+    # Processes that crowd on one processor would look as if others kept them from the rest.
+    "sched_setaffinity": (203, 122),
     "semctl": (66, 191),
     "semget": (64, 190),
     "semop": (65, 193),
@@ -253,7 +255,6 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 # Calls that a process may make for itself alone, whose first argument then is 0.
 _OF_ONESELF: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261),
-    "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
