@@ -340,7 +340,13 @@ namespace Sandbox
 
         private static string CauseOf(Exception error)
         {
-            if (error.GetType() != typeof(OutOfMemoryException))
+            // What Mono says of a thread and of a process that the kernel refused to make.
+            var kind = error.GetType();
+            if (kind == typeof(ExecutionEngineException))
+                return MessageOf(error).StartsWith("Couldn't create thread", StringComparison.Ordinal) ? "processes" : "";
+            if (kind.FullName == "System.ComponentModel.Win32Exception")
+                return MessageOf(error) == "Out of memory" ? "processes" : "";
+            if (kind != typeof(OutOfMemoryException))
                 return "";
             return error.Message.IndexOf("thread", StringComparison.OrdinalIgnoreCase) >= 0 ? "processes" : "memory";
         }

@@ -319,11 +319,15 @@ public final class Calls {
     }
 
     private static String cause(Throwable error) {
+        String text = message(error);
+        if (error.getClass() == IOException.class) {
+            // What the JDK says of a process that the kernel refused to make: EAGAIN, in numbers alone.
+            return text.startsWith("Cannot run program") && text.contains(": error=11, ") ? "processes" : "";
+        }
         if (error.getClass() != OutOfMemoryError.class) {
             return "";
         }
-        String text = error.getMessage();
-        return text != null && text.startsWith("unable to create native thread") ? "processes" : "memory";
+        return text.startsWith("unable to create native thread") ? "processes" : "memory";
     }
 
     /** One write a frame, so that frames cannot be cut by what other threads write. */
