@@ -10,7 +10,8 @@ environment and an interpreter of a clean virtual environment, without which the
 * python: a new `python` process a job that runs the function and two assertions. No isolation.
 * bwrap: the same inside `bwrap --unshare-all`, where it is installed.
 * SandboxFusion: POST /run_code of a server that was started beside, where its URL is given. Its own runner
-  without isolation is the fastest that it has.
+  without isolation is the fastest that it has. Start it from a shell, with HOME an empty folder: without
+  SHLVL bash reads ~/.bashrc at each of its jobs.
 
 Then: the time of one job alone (p50), jobs a second by number of workers, and for every language that has a
 toolchain here jobs a second when the build is cached and when each program is a new one.
