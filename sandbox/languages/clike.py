@@ -39,6 +39,8 @@ _SOURCES = {"c": (".c",), "cpp": (".cpp", ".cc", ".cxx")}
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp")
 _COMMON = ("-O2", "-w", "-fmax-errors=20", "-pthread")
 _FLAGS = {"c": ("-std=gnu17", *_COMMON), "cpp": ("-std=gnu++20", *_COMMON)}
+# No calls of the C library where there are none in the text: a solution may have functions of those names.
+_OBJECT_FLAGS = (f'-DSANDBOX_CALLS="{CALLS}"', "-fno-builtin", "-fno-tree-loop-distribute-patterns")
 _HARNESS_FILES = {
     "c": ("calls.h", "calls.c", "calls_c.h", "calls_c.c"),
     "cpp": ("calls.h", "calls.c", "types.hpp", "values.hpp", "calls.hpp"),
@@ -96,7 +98,7 @@ def _prepare(lang: str, compiler: str, version: str) -> str:
         for name, data in sources.items():
             (draft / "sandbox" / name).write_bytes(data)
         for name in _objects(lang):
-            compile_one(f"{name[:-2]}.c", name, f'-DSANDBOX_CALLS="{CALLS}"', "-c")
+            compile_one(f"{name[:-2]}.c", name, *_OBJECT_FLAGS, "-c")
         if lang == "cpp":
             compile_one("sandbox/calls.hpp", "sandbox/calls.hpp.gch", "-x", "c++-header")
             (draft / "bits").mkdir()
@@ -107,7 +109,7 @@ def _prepare(lang: str, compiler: str, version: str) -> str:
 
     # A distribution may mend a compiler or a header without a new version.
     stamp = str(Path(compiler).stat().st_mtime_ns)
-    parts = [_RECIPE, version, compiler, stamp, *_FLAGS[lang], CALLS]
+    parts = [_RECIPE, version, compiler, stamp, *_FLAGS[lang], *_OBJECT_FLAGS]
     return prepared.folder(lang, [*parts, *(part for pair in sources.items() for part in pair)], fill)
 
 

@@ -4,7 +4,7 @@ In: source text, hostile or not, and a function's name. Out for C: its parameter
 declares anew; for C++: how to name the function, and whether its types must be chosen by the values.
 Wrong: `CannotCall` says why there is nothing to call. Whatever else is wrong is for the compiler to say.
 
-The grammar of C that is read: `name ( parameters )` with a name or `*` before it and `{` after it, or, where
+The grammar of C that is read: `name ( parameters )` with a name, `*` or `}` before it and `{` after it, or, where
 no definition is there, `;` outside all braces; attributes may stand between. A parameter is what comes
 before its name, its name, and at most one pair of brackets, which makes it a pointer. Everything before the
 name goes to the compiler as it is, so that macros and typedefs mean what they mean.
@@ -90,7 +90,7 @@ def _declares(tokens: Sequence[Token], index: int, pairs: dict[int, int]) -> boo
     if index == 0 or not _is(tokens, index + 1, "(") or index + 1 not in pairs:
         return False
     before = tokens[index - 1]
-    return (before.kind == NAME and before.text not in _NO_TYPES) or before.text in ("*", ")")
+    return (before.kind == NAME and before.text not in _NO_TYPES) or before.text in ("*", ")", "}")
 
 
 def _past_attributes(tokens: Sequence[Token], index: int, pairs: dict[int, int]) -> int:
@@ -148,9 +148,10 @@ def _parameter(tokens: list[Token], name: str) -> Parameter:
     if tokens and _is(tokens, len(tokens) - 1, "]"):
         tokens = tokens[: last.get(len(tokens) - 1, 0)]
         after = ")"
-    if not tokens or tokens[-1].kind != NAME:
+    unnamed = bool(tokens) and (tokens[-1].text == "*" or tokens[-1].text in _TYPES)
+    if not tokens or (tokens[-1].kind != NAME and not unnamed):
         raise problem
-    before = tokens if tokens[-1].text in _TYPES else tokens[:-1]
+    before = tokens if unnamed else tokens[:-1]
     before = [token for token in before if token.text != "register"]
     if not before:
         raise problem
@@ -229,7 +230,8 @@ def _note(
     """Record the name at `index` where it is being declared; `words` come before it."""
     path = "".join(f"::{scope.name}" for scope in scopes if scope.kind == "namespace" and scope.name)
     spaces = [scope.kind == "namespace" for scope in scopes]
-    if not words or words & {"using", "typedef", "friend"}:
+    # A variable may follow the very class that it is of.
+    if (not words and not _is(tokens, index - 1, "}")) or words & {"using", "typedef", "friend"}:
         return
     called = _is(tokens, index + 1, "(")
     if all(spaces):

@@ -85,6 +85,10 @@ sandbox_size sandbox_begin(sandbox_in *in);
 /* After the last argument: 0, and an outcome, where there are keyword arguments. */
 int sandbox_no_keywords(sandbox_in *in, sandbox_out *out);
 
+/* Bytes, without the library's functions. `length` is that of a string, or `most`. */
+void sandbox_copy(void *to, const void *from, sandbox_size size);
+sandbox_size sandbox_length(const char *text, sandbox_size most);
+
 /* Memory of a program that has none left is a limit, so this does not return without. */
 void *sandbox_memory(sandbox_size size);
 void sandbox_failure(const char *category, const char *type, const char *message, const char *cause);

@@ -3,7 +3,6 @@
 #include "calls_c.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static int kind_of(int code) { return code & 255; }
 static sandbox_size size_of(int code) { return (sandbox_size)(code >> 8 & 255); }
@@ -49,6 +48,10 @@ static const char *describe(int code) {
     return text;
 }
 
+static void clear(void *memory, sandbox_size size) {
+    for (sandbox_size i = 0; i < size; i++) ((unsigned char *)memory)[i] = 0;
+}
+
 static int mismatch(int code, const sandbox_in *in) { return sandbox_mismatch(describe(code), in); }
 
 /* -- reading */
@@ -68,19 +71,19 @@ static int take_integer(sandbox_in *in, int code, void *place) {
         fits = fits && (given.negative ? ~given.bits : given.bits) >> (bits - 1) == 0;
     else
         fits = fits && !given.negative && (bits == 128 || given.bits >> bits == 0);
-    memcpy(place, &given.bits, size_of(code));
+    sandbox_copy(place, &given.bits, size_of(code));
     return fits || sandbox_mismatch_text(describe(code), "an int out of its range");
 }
 
 static void store_floating(long double value, sandbox_size size, char *place) {
     if (size == sizeof(float)) {
         float narrow = (float)value;
-        memcpy(place, &narrow, sizeof narrow);
+        sandbox_copy(place, &narrow, sizeof narrow);
     } else if (size == sizeof(double)) {
         double usual = (double)value;
-        memcpy(place, &usual, sizeof usual);
+        sandbox_copy(place, &usual, sizeof usual);
     } else {
-        memcpy(place, &value, sizeof value);
+        sandbox_copy(place, &value, sizeof value);
     }
 }
 
@@ -134,9 +137,9 @@ static int take_text(sandbox_in *in, int code, char **place) {
     if (tag != 's' && tag != 'b' && tag != 'a') return mismatch(code, in);
     const unsigned char *text = sandbox_take_blob(in, &size);
     *place = (char *)sandbox_memory(size + 1);
-    memcpy(*place, text, size);
+    sandbox_copy(*place, text, size);
     (*place)[size] = 0;
-    return memchr(*place, 0, size) == NULL || sandbox_mismatch_text(describe(code), "a str with a NUL in it");
+    return sandbox_length(*place, size) == size || sandbox_mismatch_text(describe(code), "a str with a NUL in it");
 }
 
 static int take(sandbox_in *in, int code, void *place, sandbox_size *length, sandbox_size **inner) {
@@ -151,11 +154,11 @@ static int take(sandbox_in *in, int code, void *place, sandbox_size *length, san
     step = place_of(item);
     *length = count = sandbox_take_count(in);
     items = (char *)sandbox_memory(count * step);
-    memset(items, 0, count * step);
+    clear(items, count * step);
     *(void **)place = items;
     if (pointers_of(code) == 2) {
         *inner = (sandbox_size *)sandbox_memory(count * sizeof **inner);
-        memset(*inner, 0, count * sizeof **inner);
+        clear(*inner, count * sizeof **inner);
     }
     for (sandbox_size i = 0; i < count; i++)
         if (!take(in, item, items + i * step, pointers_of(code) == 2 ? *inner + i : &ignored, NULL)) return 0;
@@ -187,12 +190,12 @@ int sandbox_c_take(sandbox_in *in, sandbox_out *out, const sandbox_parameter *pa
     for (int i = 0; i < count; i++) {
         /* Memory that has no declared type, so that a value of any type may be in it. */
         slots[i].memory = sandbox_memory(sizeof(long double _Complex));
-        memset(slots[i].memory, 0, sizeof(long double _Complex));
+        clear(slots[i].memory, sizeof(long double _Complex));
         if (i == due) {
             *(void **)slots[i].memory = slots[i].inner = (sandbox_size *)sandbox_memory(sizeof(long double));
-            memset(slots[i].inner, 0, sizeof(long double));
+            clear(slots[i].inner, sizeof(long double));
         } else if (fill && is_length(parameters, i)) {
-            memcpy(slots[i].memory, &slots[i - 1].length, size_of(parameters[i].code) < 8 ? size_of(parameters[i].code) : 8);
+            sandbox_copy(slots[i].memory, &slots[i - 1].length, size_of(parameters[i].code) < 8 ? size_of(parameters[i].code) : 8);
         } else if (++position && !take(in, parameters[i].code, slots[i].memory, &slots[i].length, &slots[i].inner)) {
             sandbox_argument_error(out, position);
             return 0;
@@ -208,20 +211,20 @@ static double load_floating(const char *place, sandbox_size size) {
     double usual;
     long double wide;
     if (size == sizeof narrow) {
-        memcpy(&narrow, place, sizeof narrow);
+        sandbox_copy(&narrow, place, sizeof narrow);
         return narrow;
     }
     if (size == sizeof usual) {
-        memcpy(&usual, place, sizeof usual);
+        sandbox_copy(&usual, place, sizeof usual);
         return usual;
     }
-    memcpy(&wide, place, sizeof wide);
+    sandbox_copy(&wide, place, sizeof wide);
     return (double)wide;
 }
 
 static sandbox_int load_integer(int code, const void *place) {
     sandbox_int value = {0, 0};
-    memcpy(&value.bits, place, size_of(code));
+    sandbox_copy(&value.bits, place, size_of(code));
     int bits = 8 * (int)size_of(code);
     value.negative = kind_of(code) == 'i' && (int)(value.bits >> (bits - 1) & 1);
     if (value.negative && bits < 128) value.bits |= ~(sandbox_wide)0 << bits;
@@ -235,7 +238,7 @@ static void put(sandbox_out *out, int code, const void *place, sandbox_size leng
         if (at == NULL) {
             sandbox_put_none(out);
         } else if (!is_array(code)) {
-            sandbox_put_text(out, at, strlen(at));
+            sandbox_put_text(out, at, sandbox_length(at, (sandbox_size)-1));
         } else if (sandbox_open(out, 'l', length)) {
             int item = pointed_to(code);
             for (sandbox_size i = 0; i < length; i++)
