@@ -198,7 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         if set(body) != {"job"} or type(body["job"]) is not str:
             raise Refused(400, 'the body must be {"job": "<base64>"}', go_on=True)
         try:
-            job = wire.decode_job(base64.b64decode(body["job"], validate=True))
+            sent = base64.b64decode(body["job"], validate=True)
+            job = wire.decode_job(sent)
         except (ValueError, binascii.Error) as error:
             raise Refused(400, f"the job: {error}", go_on=True) from None
         self._check_limits(job.limits)
@@ -207,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
             data = wire.encode_result(result)
         except EncodeError as error:
             data = wire.encode_result(Result("infra_error", detail=f"the result cannot be sent: {error}"))
-        return {"result": base64.b64encode(data).decode("ascii")}
+        return {"of": wire.key(sent), "result": base64.b64encode(data).decode("ascii")}
 
     def _run_code(self) -> dict[str, Any]:
         try:

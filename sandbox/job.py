@@ -254,7 +254,7 @@ class Result:
     max_rss          KiB, largest resident set of one process of the tree; of a tree that took all it
                      may, that bound
     backend          what ran it: "zygote", "nsrun", "plain" or another backend's name
-    isolation        what held: "namespaces" or "none"
+    isolation        what held: "namespaces", "container", "remote" (known to the server only) or "none"
     trust            "external": expected values never entered; "split": tests in another sandbox;
                      "inproc": tests and candidate shared a process
     detail           one line for people

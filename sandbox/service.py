@@ -3,7 +3,8 @@
     python -m sandbox.service --port 8080 --workers 8
 
 POST /run_code   the API of SandboxFusion: a script in, {status, message, compile_result, run_result} out
-POST /jobs       {"job": base64 of `wire.encode_job`} in, {"result": base64 of `wire.encode_result`} out
+POST /jobs       {"job": base64 of `wire.encode_job`} in, {"of": SHA-256 of the job's bytes, "result": base64
+                 of `wire.encode_result`} out
 GET  /health     {"service": "sandbox", "jobs": 1, "ok": true, "workers": n}; needs no token
 GET  /v1/ping    "pong", as SandboxFusion; needs no token
 GET  /metrics    what has been done so far, as Prometheus reads it
@@ -69,7 +70,7 @@ class Service:
         port: int = 8080,
         token: str | None = None,
         *,
-        max_body_mb: int = 64,
+        max_body_mb: int = 32,
         queue: int | None = None,
         most: Limits = MOST,
         public: bool = False,
@@ -186,7 +187,7 @@ def serve(
     port: int = 8080,
     token: str | None = None,
     *,
-    max_body_mb: int = 64,
+    max_body_mb: int = 32,
     queue: int | None = None,
     most: Limits = MOST,
     public: bool = False,
@@ -234,7 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--queue", type=int, help="requests that may wait; by default four for each worker")
-    parser.add_argument("--max-body-mb", type=int, default=64)
+    parser.add_argument("--max-body-mb", type=int, default=32)
     parser.add_argument("--public", action="store_true", help="listen to other machines without a token")
     options = parser.parse_args(argv)
     try:

@@ -219,6 +219,8 @@ class BwrapWorker:
         if self._handle >= 0:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        elif self._process is not None:
+            self._process.kill()
 
     def _watch(self, told: int, control: int) -> None:
         """Kill the job when its control pipe ends; say how it ended, and let its status pipe end."""

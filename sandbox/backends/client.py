@@ -12,8 +12,10 @@ import contextlib
 import http.client
 import io
 import json
+import os
 import random
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -69,13 +71,15 @@ class Server:
         # What those who ask have found out: how it is asked, and whether it gives files.
         self.protocol = ""
         self.gives_files = True
-        self._host, self._port, self._secure = parts.hostname, port, parts.scheme == "https"
+        self._host, self._port = parts.hostname, port
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "sandbox"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
+        self._owner = os.getpid()
+        self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self.failures = 0
         self.aside_until = 0.0
         self.busy = False
@@ -84,6 +88,9 @@ class Server:
         """Return the answer's JSON value; `until` is in monotonic seconds, `most` in bytes."""
         body = None if value is None else json.dumps(value).encode("ascii")
         with self._lock:
+            if self._owner != os.getpid():
+                # In a fork of the process that made them the connections are the parent's.
+                self._owner, self._idle = os.getpid(), []
             connection = self._idle.pop() if self._idle else None
         if connection is not None:
             try:
@@ -121,8 +128,8 @@ class Server:
             self.aside_until = 0.0
 
     def _connection(self) -> _Connection:
-        if self._secure:
-            return _SecureConnection(self._host, self._port)
+        if self._context is not None:
+            return _SecureConnection(self._host, self._port, context=self._context)
         return _Connection(self._host, self._port)
 
     def _ask(

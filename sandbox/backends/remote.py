@@ -38,6 +38,7 @@ from sandbox.verdict import run_alone
 TIMEOUT_S = 60.0
 _TRIES = 3
 _HEALTH_S = 10.0
+_MOST_DETAIL = 500
 _JOBS, _FUSION = "jobs", "fusion"
 # The file that a long report is left in, where a server gives files.
 _REPORT = "sandbox-report.txt"
@@ -102,7 +103,7 @@ class Remote:
                 return _signed(result)
             failed += 1
             detail = f"{server.url}: {result.detail}"
-        return _signed(Result("infra_error", detail=" ".join(detail.split())[:500]))
+        return _signed(Result("infra_error", detail=detail))
 
     def _require(self) -> None:
         """Raise SandboxUnavailable unless some server runs a program."""
@@ -136,6 +137,7 @@ class Remote:
 
 def _signed(result: Result) -> Result:
     result.backend = result.isolation = "remote"
+    result.detail = " ".join(result.detail.split())[:_MOST_DETAIL]
     return result
 
 
@@ -167,10 +169,13 @@ def _most(limits: Limits) -> int:
 
 
 def _by_jobs(server: Server, job: Job, until: float) -> Result:
-    request = {"job": base64.b64encode(wire.encode_job(job)).decode("ascii")}
+    sent = wire.encode_job(job)
+    request = {"job": base64.b64encode(sent).decode("ascii")}
     answer = server.ask("POST", "/jobs", request, until, _most(job.limits))
     if type(answer) is not dict or type(answer.get("result")) is not str:
         raise ValueError("an answer that holds no result")
+    if answer.get("of") != wire.key(sent):
+        raise ValueError("the answer to another request")
     result = wire.decode_result(base64.b64decode(answer["result"], validate=True))
     if len(result.outputs) > len(job.calls) or (result.status == "ok" and not _complete(job, result)):
         raise ValueError("a result that does not fit the job")

@@ -21,7 +21,7 @@ import pytest
 from sandbox import Sandbox, SandboxUnavailable
 
 IMAGE = f"localhost/sandbox-test-{os.getpid()}:1"
-_PYTHONS = [f"/usr/bin/python3.{minor}" for minor in (14, 13, 12, 11, 10)]
+PYTHONS = [f"/usr/bin/python3.{minor}" for minor in (14, 13, 12, 11, 10)]
 _UNNEEDED = re.compile(
     r"/(test|tests|idlelib|lib2to3|ensurepip|tkinter|pydoc_data|__pycache__|config-.*)(/|$)"
 )
@@ -35,7 +35,7 @@ Options = dict[str, Any]
 @contextlib.contextmanager
 def options(folder: Path) -> Iterator[Options]:
     """The options of the first engine that works; its image is removed at the end."""
-    python = next((path for path in _PYTHONS if Path(path).exists()), None)
+    python = next((path for path in PYTHONS if Path(path).exists()), None)
     engines = [name for name in ("podman", "docker") if shutil.which(name)]
     if python is None or not engines:
         pytest.skip("needs a system Python 3.10 or later and podman: apt-get install python3 podman crun")

@@ -286,6 +286,46 @@ def listed(engine: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
 
 
+AS_USER = """
+import sys
+sys.path.insert(0, {root!r})
+from sandbox import Call, Job, Limits, Sandbox
+with Sandbox("bwrap", cache=None) as box:
+    job = Job("calls", {{"solution.py": "def f(x): return x * 2"}}, "f", [Call((21,))])
+    print(box.run(job).outputs)
+    source = "import os\\nos.fork()\\nos.fork()"
+    limits = Limits(wall_s=20, cpu_s=20, processes=2)
+    print(box.run(Job("script", {{"main.py": source}}, limits=limits)).status)
+    print(box.run(Job("script", {{"main.py": "while True: pass"}}, limits=Limits(wall_s=0.5))).status)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user to test with")
+def test_an_ordinary_user_can_use_bwrap(bwrap: Sandbox) -> None:
+    setpriv = shutil.which("setpriv")
+    python = next((path for path in engines.PYTHONS[:-1] if Path(path).exists()), None)
+    if setpriv is None or python is None:
+        pytest.skip("needs setpriv and a system Python 3.11 or later, for a user cannot read root's own")
+    command = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", python, "-B", "-c"]
+    probe = subprocess.run([*command, f"open({str(ROOT / 'sandbox' / 'job.py')!r})"], capture_output=True)
+    if probe.returncode:
+        pytest.skip("an ordinary user cannot read this checkout")
+    source = AS_USER.format(root=str(ROOT))
+    result = subprocess.run([*command, source], capture_output=True, text=True, timeout=120, cwd="/")
+    assert (result.stdout, result.stderr) == ("[42]\nproc_limit\ntimeout\n", "")
+
+
+def test_what_can_be_used_here_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = {layer.name: layer for layer in Sandbox.available()}
+    assert set(found) == {"zygote", "nsrun", "bwrap", "container", "remote", "plain"}
+    assert found["plain"].holds
+    assert (found["remote"].holds, "needs a url" in found["remote"].detail) == (False, True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {layer.name: layer for layer in Sandbox.available()}
+    assert "apt-get install bubblewrap" in found["bwrap"].detail
+    assert not any(found[name].holds for name in ("bwrap", "container"))
+
+
 def test_a_machine_without_bwrap_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -247,8 +247,8 @@ def sends(data: bytes) -> Answer:
 
 
 def result_says(**fields: Any) -> Answer:
-    blob = base64.b64encode(wire.encode_result(Result(**{"status": "ok", "outputs": [3], **fields})))
-    return says(200, b'{"result": "%s"}' % blob)
+    blob = base64.b64encode(wire.encode_result(Result(**{"status": "ok", "outputs": [3], **fields}))).decode()
+    return says(200, json.dumps({"result": blob, "of": wire.key(wire.encode_job(CALLS))}).encode())
 
 
 def fusion_says(**fields: Any) -> Answer:
@@ -279,10 +279,12 @@ MISDEEDS: dict[str, Answer] = {
     "other JSON": says(200, b"[1, 2]"),
     "compressed": says(200, b"\x1f\x8b\x08\0", "Content-Encoding: gzip"),
 }
+GOOD = base64.b64encode(wire.encode_result(Result("ok", outputs=[3]))).decode()
 OF_JOBS: dict[str, Answer] = {
     "no result": says(200, b'{"result": null}'),
     "no base64": says(200, b'{"result": "?"}'),
     "no record": says(200, b'{"result": "AAAA"}'),
+    "another job": says(200, json.dumps({"result": GOOD, "of": "0" * 64}).encode()),
     "too few values": result_says(outputs=[]),
     "too many values": result_says(outputs=[3, 3]),
     "its own failure": result_says(status="infra_error", outputs=[]),
