@@ -326,6 +326,8 @@ def _template(name: str, *arguments: str | None) -> str | None:
     return f"::std::{name}<{', '.join(known)}>" if len(known) == len(arguments) else None
 
 
+# Measured by /proc/self/status of programs that do nothing else: one thread; in C 1.4 MiB resident and 2.5 of
+# address space, in C++ with <iostream> 3.1 and 5.7. Neither reserves space ahead.
 C = Language(
     name="c",
     title="C",
