@@ -369,3 +369,17 @@ MEMORY = {
 def test_a_program_that_is_refused_memory_ran_into_its_limit(box: Sandbox, lang: str) -> None:
     limits = Limits(wall_s=60, cpu_s=60, memory_mb=64)
     assert calls(box, lang, MEMORY[lang], 1, limits=limits).status == "memory_limit"
+
+
+THREADS = {
+    "cpp": "#include <list>\n#include <thread>\n#include <unistd.h>\nint f(int n) {"
+    " std::list<std::thread> a; while (n--) a.emplace_back([] { pause(); }), a.back().detach(); return 1; }",
+    "rust": "fn f(n: i32) { for _ in 0..n { std::thread::spawn(|| loop { std::thread::park() }); } }",
+}
+
+
+@pytest.mark.parametrize("lang", sorted(THREADS))
+def test_a_program_that_is_refused_a_thread_ran_into_its_limit(box: Sandbox, lang: str) -> None:
+    limits = Limits(wall_s=60, cpu_s=60, processes=4)
+    assert calls(box, lang, THREADS[lang], 1, limits=limits).status == "ok"
+    assert calls(box, lang, THREADS[lang], 20, limits=limits).status == "proc_limit"

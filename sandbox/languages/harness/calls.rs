@@ -39,6 +39,8 @@ const SIG_DFL: usize = 0;
 const CHANNEL_LOST: i32 = 71;
 const BROKEN: i32 = 70;
 const HEAD: usize = 13;
+// How the standard library's panic begins where a thread was refused.
+const NO_THREAD: &str = "failed to spawn thread";
 
 static CHANNEL: AtomicI32 = AtomicI32::new(-1);
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -155,7 +157,11 @@ macro_rules! entries {
                 match catch_unwind(AssertUnwindSafe(|| self($($name),*))) {
                     Ok(result) if R::NOTHING => input.give_changed(out),
                     Ok(result) => result.outcome(out),
-                    Err(payload) => out.error("panic", told(&*payload), ""),
+                    Err(payload) => {
+                        let text = told(&*payload);
+                        let cause = if text.starts_with(NO_THREAD) { "processes" } else { "" };
+                        out.error("panic", text, cause)
+                    }
                 }
                 if out.refused.is_some() {
                     out.unencodable(&give::name_of::<R>());
