@@ -169,9 +169,7 @@ def test_all_candidates_of_a_problem_share_a_split_that_the_seed_gives(
 
 
 def test_the_row_says_what_isolated_it(labelled: dict[str, StepLabeledCandidate]) -> None:
-    assert labelled["reference"].isolation == (
-        "zygote, isolation namespaces, suite split, steps external"
-    )
+    assert labelled["reference"].isolation == ("zygote, isolation namespaces, suite split, steps external")
 
 
 def test_equal_executions_are_made_once() -> None:

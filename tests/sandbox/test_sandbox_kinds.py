@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Call, ErrorRecord, Job, Limits, RecordedCall, Result, Sandbox, SandboxError
+from sandbox import Call, ErrorRecord, Job, Limits, RecordedCall, Result, Sandbox
 
 
 @pytest.fixture(scope="module")
