@@ -36,6 +36,9 @@ Trust = Literal["external", "split", "inproc"]
 KINDS: tuple[str, ...] = get_args(Kind)
 STATUSES: tuple[str, ...] = get_args(Status)
 
+# Bytes of a file's name and of its path below the working folder; the kernel's own bounds are 255 and 4095.
+_MAX_NAME, _MAX_PATH = 255, 2048
+
 
 class SandboxError(Exception):
     """The caller's or the machine's fault, never a verdict: a bad job, a language without a toolchain."""
@@ -193,6 +196,15 @@ class Job:
             parts = name.split("/")
             if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
                 raise ValueError(f"Job.files: {name!r} is not a relative path without '.' and '..'")
+            try:
+                sizes = [len(part.encode("utf-8", "surrogateescape")) for part in parts]
+            except UnicodeEncodeError:
+                raise ValueError(f"Job.files: {name!r} has a character that no file name can have") from None
+            if max(sizes) > _MAX_NAME or sum(sizes) + len(sizes) > _MAX_PATH:
+                raise ValueError(f"Job.files: {name[:80]!r}... is longer than a file name can be")
+            for count in range(1, len(parts)):
+                if (folder := "/".join(parts[:count])) in self.files:
+                    raise ValueError(f"Job.files: {folder!r} is a file, and the folder of {name!r}")
         wanted = {
             "calls": (solution_file(self.lang),),
             "script": (self.entry or script_file(self.lang),),
