@@ -127,7 +127,8 @@ def command_launch(
     extra = {CALLS: encoded_calls(job, config["nonce"])} if job.kind == "calls" else {}
     config |= {
         "role": job.kind,
-        "files": {**(plan.files if built is None else built), **plan.data},
+        # Nothing of the job's own stands in for what its compiler made.
+        "files": {**plan.data, **(plan.files if built is None else built)},
         "command": _command(plan.run, extra, channel=job.kind == "calls"),
         "address_space": language.address_space,
     }
