@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import os
+import resource
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -267,6 +268,10 @@ class Sandbox:
             if build.status != "ok":
                 return Result(build.status, stdout=build.stdout, stderr=build.stderr, detail=build.detail)
             built = build.files
+            if (needed := _pages(built) + _pages(plan.data)) > job.limits.tmpfs_mb << 20:
+                most = f"{job.limits.tmpfs_mb} MiB are allowed"
+                detail = f"the program takes {needed >> 20} MiB of files, and {most}"
+                return Result("compile_error", detail=detail)
         with self._worker(settings, job) as worker:
             launch = launches.command_launch(job, language, plan, built, self._own_processes())
             return run_alone(job, launch, worker)
@@ -303,6 +308,11 @@ class Sandbox:
                 )
 
         return self._builds.get(build_key(language.name, toolchain, plan), build)
+
+
+def _pages(files: Mapping[str, bytes]) -> int:
+    """Bytes that files take of a tmpfs, which gives them whole pages."""
+    return sum(-(-len(data) // resource.getpagesize()) * resource.getpagesize() for data in files.values())
 
 
 def _remote(

@@ -40,6 +40,8 @@ _BY_SUITE: dict[str, Status] = {
     "suite-load": "invalid_suite",
     "argument": "invalid_suite",
 }
+# The exit statuses of a build above this are those of a compiler that a signal killed, as negative bytes.
+_KILLED = 256 - signal.NSIG
 Verdict = tuple[Status, str]
 
 
@@ -249,12 +251,16 @@ def _judge_script(tree: Tree, said: Frames) -> Verdict:
 def run_build(launch: Launch, worker: Worker) -> Build:
     """Run a compiler; what it left comes from PID 1, after the compiler's end."""
     files: dict[str, bytes] = {}
+    refused = ""
 
     def on_frame(_: Tree, kind: bytes, payload: bytes) -> None:
+        nonlocal refused
         if kind == harness.BUILT:
             path, mode, contents = _parts(codec.decode(payload), list, 3)
             _checked(mode, int)
             files[_checked(path, str)] = _checked(contents, bytes)
+        elif kind == harness.FAILURE:
+            refused = _checked(codec.decode(payload), str)
         elif kind != harness.DONE:
             raise codec.DecodeError(f"a frame {kind!r} that was not due")
 
@@ -263,22 +269,26 @@ def run_build(launch: Launch, worker: Worker) -> Build:
         attend([tree], on_frame, lambda: None)
     finally:
         tree.close()
-    status, detail = _judge_build(tree, bool(files))
+    status, detail = _judge_build(tree, bool(files), refused)
     kept = files if status == "ok" else {}
     lasting = _fact(tree) is None
     return Build(status, kept, _line(detail), tree.out.text(), tree.err.text(), lasting)
 
 
-def _judge_build(tree: Tree, left_files: bool) -> Verdict:
+def _judge_build(tree: Tree, left_files: bool, refused: str) -> Verdict:
     fact = _fact(tree)
     if fact is not None:
         status: Status = "infra_error" if fact[0] == "infra_error" else "compile_error"
         return status, f"the compiler: {fact[0]}: {fact[1]}"
     code = os.WEXITSTATUS(tree.wait_status or 0)
+    if code > _KILLED:
+        return "compile_error", f"the compiler: killed by {signal.strsignal(256 - code)}"
     if code:
         lines = (tree.err.text().strip() or tree.out.text().strip()).split("\n")
         first = next((line for line in lines if "error" in line.lower()), lines[0])
         return "compile_error", first or f"the compiler: exit status {code}"
+    if refused:
+        return "compile_error", f"what the compiler made cannot be kept: {refused}"
     if not left_files:
         return "compile_error", "the compiler left nothing to run"
     return "ok", ""

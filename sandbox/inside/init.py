@@ -255,7 +255,13 @@ def _send_built() -> None:
     channel = harness.Channel(CHANNEL, REQUESTS, config["nonce"])
     for path in config["keep"]:
         for found in _regular_files(f"{config['work']}/{path}", path):
-            channel.send(harness.BUILT, codec.encode(list(found)))
+            try:
+                built = codec.encode(list(found))
+            except codec.EncodeError as error:
+                # Of the program's doing, as any other limit on what its compiler makes.
+                channel.send(harness.FAILURE, codec.encode(f"{found[0]}: {error}"))
+                return
+            channel.send(harness.BUILT, built)
     channel.send(harness.DONE, codec.encode(0))
 
 
