@@ -5,7 +5,7 @@ Out: `Bwrap.worker`, one job's `Worker`, to be used once and as a context manage
 where bwrap is missing or too old, or where a path cannot be reached by the ordinary user that it runs as.
 
 What bwrap cannot do, and our own namespaces can: forbid the execution of files in /tmp, bound the number of
-files there, and hide PID 1 in /proc.
+files there but by the memory that they take, and hide PID 1 in /proc.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from types import TracebackType
 from typing import Any
 
 from sandbox import codec, farside
+from sandbox.cgroups import Group, sweep, usable
 from sandbox.inside import init as far
 from sandbox.inside import root
 from sandbox.job import Limits, SandboxUnavailable
 from sandbox.memory import children
-from sandbox.server import memory_file
+from sandbox.server import MEMORY_SLACK_MB, memory_file
 
 PACKAGE = "bubblewrap"
 _NEEDED = ("--as-pid-1", "--size", "--perms", "--remount-ro", "--clearenv", "--cap-drop")
@@ -49,6 +50,8 @@ class Bwrap:
         self._lock = threading.Lock()
         self._slots: set[int] = set()
         self._reaches: dict[tuple[str, ...], _Reach | None] = {}
+        # Nobody removes the control groups of a supervisor that was killed.
+        sweep()
 
     def worker(self, binds: Sequence[str], hash_seed: int | None = 0) -> BwrapWorker:
         """Return what can begin one job whose programs see `binds`; None draws a hash seed."""
@@ -120,8 +123,9 @@ class BwrapWorker:
         self._handle = -1
         self._watcher: threading.Thread | None = None
         self._slot = -1
-        # Its end tells the watcher to kill the job.
+        # A word on it, or its end, tells the watcher to kill the job.
         self._control = -1
+        self._group: Group | None = None
 
     @property
     def root_pid(self) -> int:
@@ -142,19 +146,27 @@ class BwrapWorker:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+        if self._group is not None:
+            self._group.close()
+            self._group = None
         if self._slot >= 0:
             self._tool.free_id(self._slot)
             self._slot = -1
 
     def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin the job whose descriptors are `parts`. Raises OSError where bwrap cannot be started."""
+        if usable():
+            self._group = Group()
+            self._group.limit(limits.memory_mb + MEMORY_SLACK_MB)
+        waits, go = os.pipe()
+        boot = memory_file(farside.bundle())
         ends, self._control = os.pipe()
-        held = [ends, memory_file(farside.bundle())]
-        numbers = [ends if name == "control" else parts.get(name, -1) for name in far.ONCE_PARTS]
+        held = [waits, go, boot, ends, os.dup(parts["status"])]
+        numbers = [waits if name == "control" else parts.get(name, -1) for name in far.ONCE_PARTS]
         try:
-            inside = farside.once_command(held[1], flags, numbers)
+            inside = farside.once_command(boot, flags, numbers)
             command = [*self._tool.arguments(self._binds, self._seed, limits.tmpfs_mb), *inside]
-            passed = [number for number in (held[1], *numbers) if number >= 0]
+            passed = [number for number in (boot, *numbers) if number >= 0]
             options: dict[str, Any] = {}
             if os.geteuid() == 0:
                 # The kernel holds nobody to a number of processes whose id on the host is 0.
@@ -164,8 +176,6 @@ class BwrapWorker:
                 else:
                     command = [*self._reach.enter(host_id), *command]
                     passed.append(self._reach.descriptor)
-            told, control = os.dup(parts["status"]), os.dup(ends)
-            held += [told, control]
             self._process = subprocess.Popen(
                 command,
                 # bwrap's own environment could be read from inside.
@@ -178,12 +188,13 @@ class BwrapWorker:
                 **options,
             )
             self._handle = os.pidfd_open(self._process.pid)
-            watcher = threading.Thread(target=self._watch, args=(told, control), daemon=True)
-            self._watcher = watcher
+            self._bound()
+            watcher = threading.Thread(target=self._watch, args=tuple(held[3:]), daemon=True)
             watcher.start()
-            del held[2:]
+            self._watcher = watcher
+            del held[3:]
+            os.write(go, b"g")
         except RuntimeError as error:
-            self._watcher = None
             raise OSError(f"no thread could be started: {error}") from None
         finally:
             for number in held:
@@ -192,15 +203,30 @@ class BwrapWorker:
                 self.abandon()
                 self._process.wait()
 
+    def _bound(self) -> None:
+        """Move what there is so far into the control group, where there is one; what follows is in it."""
+        if self._group is not None:
+            # PID 1, which bwrap may have made already, waits for a word and has no child before.
+            self._group.add(self.root_pid)
+            for pid in children(self.root_pid):
+                with contextlib.suppress(ProcessLookupError):
+                    self._group.add(pid)
+
     def kill(self) -> None:
         """Have PID 1 killed, and with it all of its namespace."""
         if self._control >= 0:
+            with contextlib.suppress(OSError):
+                # A word as well as the end: a fork of this process may hold the pipe open.
+                os.write(self._control, b"x")
             os.close(self._control)
             self._control = -1
 
     def starved(self) -> bool:
-        """No control group is made for it: the tree's memory is polled."""
-        return False
+        """Whether the kernel has killed a process of this job because its control group was full."""
+        try:
+            return self._group is not None and self._group.oom_kills() > 0
+        except OSError:
+            return False
 
     def settle(self) -> None:
         """Nothing to wait for: another job is another process."""
@@ -222,7 +248,7 @@ class BwrapWorker:
         elif self._process is not None:
             self._process.kill()
 
-    def _watch(self, told: int, control: int) -> None:
+    def _watch(self, control: int, told: int) -> None:
         """Kill the job when its control pipe ends; say how it ended, and let its status pipe end."""
         process = self._process
         assert process is not None  # noqa: S101 - for the type checker

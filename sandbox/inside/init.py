@@ -21,7 +21,6 @@ import array
 import errno
 import fcntl
 import os
-import select
 import socket
 import stat
 import struct
@@ -39,8 +38,8 @@ HEAD = struct.Struct("<BI")
 BUILD, EXECUTABLE, HAS_REQUESTS = 1, 2, 4
 # The descriptors that come with it, in order; "requests" only where HAS_REQUESTS is set.
 PARTS = ("payload", "status", "channel", "stdin", "out", "err", "requests")
-# The same for `once`, which finds the three standard ones in their places, and a pipe that ends with the
-# supervisor; -1 where there is none.
+# The same for `once`, which finds the three standard ones in their places, and a pipe on which "g" says that
+# the program may begin; -1 where there is none.
 ONCE_PARTS = ("payload", "status", "channel", "control", "requests")
 # How PID 1 ends: nobody has more jobs; or its namespace must not be used again.
 EXIT_OVER, EXIT_RENEW = 0, 1
@@ -102,9 +101,7 @@ def _receive(link: socket.socket) -> tuple[bytes, list[int]]:
 def once(argv: list[str]) -> NoReturn:
     """Be PID 1 of one job in namespaces of another tool's making; `argv` is the flags and `ONCE_PARTS`."""
     flags, payload, told, channel, control, requests = (int(text) for text in argv)
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    if poll.poll(0):
+    if os.read(control, 1) != b"g":
         # The supervisor ended before the tool had tied its own life to it.
         os._exit(1)
     os.close(control)
