@@ -38,6 +38,8 @@ STATUSES: tuple[str, ...] = get_args(Status)
 
 # Bytes of a file's name and of its path below the working folder; the kernel's own bounds are 255 and 4095.
 _MAX_NAME, _MAX_PATH = 255, 2048
+# Bytes of all files together: half of what can be sent to the program's side.
+_MAX_FILES = 32 << 20
 
 
 class SandboxError(Exception):
@@ -154,7 +156,7 @@ class Job:
     classes and `test_*` functions run; otherwise its module-level assertions are the suite. It finds the
     candidate as `candidate`, under its own name, and in a module called `solution`.
 
-    files         name -> text; names are relative paths below the working folder
+    files         name -> text; names are relative paths below the working folder; 32 MiB together
     record        functions of solution.py whose calls are recorded (kinds "calls" and "unittest")
     record_max    distinct calls kept for each recorded function
     record_bytes  bytes a recorded call may take in encoded form; larger ones are counted as skipped
@@ -205,6 +207,12 @@ class Job:
             for count in range(1, len(parts)):
                 if (folder := "/".join(parts[:count])) in self.files:
                     raise ValueError(f"Job.files: {folder!r} is a file, and the folder of {name!r}")
+        size = sum(
+            len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+            for text in self.files.values()
+        )
+        if size > _MAX_FILES:
+            raise ValueError(f"Job.files: {size} bytes are more than {_MAX_FILES}")
         wanted = {
             "calls": (solution_file(self.lang),),
             "script": (self.entry or script_file(self.lang),),

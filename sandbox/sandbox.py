@@ -47,6 +47,9 @@ BACKENDS: dict[Backend, str] = {
     "plain": "Python: limits, and no isolation",
 }
 
+# MiB of a compiled program and the files beside it: what can be sent to the far side, less room for calls.
+_MOST_PROGRAM_MB = 60
+
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
 
@@ -268,9 +271,9 @@ class Sandbox:
             if build.status != "ok":
                 return Result(build.status, stdout=build.stdout, stderr=build.stderr, detail=build.detail)
             built = build.files
-            if (needed := _pages(built) + _pages(plan.data)) > job.limits.tmpfs_mb << 20:
-                most = f"{job.limits.tmpfs_mb} MiB are allowed"
-                detail = f"the program takes {needed >> 20} MiB of files, and {most}"
+            needed, most = _pages(built) + _pages(plan.data), min(job.limits.tmpfs_mb, _MOST_PROGRAM_MB)
+            if needed > most << 20:
+                detail = f"the program takes {needed >> 20} MiB of files, and {most} MiB are allowed"
                 return Result("compile_error", detail=detail)
         with self._worker(settings, job) as worker:
             launch = launches.command_launch(job, language, plan, built, self._own_processes())
