@@ -4,10 +4,10 @@ In: source text, hostile or not, and a function's name. Out for C: its parameter
 declares anew; for C++: how to name the function, and whether its types must be chosen by the values.
 Wrong: `CannotCall` says why there is nothing to call. Whatever else is wrong is for the compiler to say.
 
-The grammar of C that is read: `name ( parameters )` with a name, `*` or `}` before it and `{` after it, or, where
-no definition is there, `;` outside all braces; attributes may stand between. A parameter is what comes
-before its name, its name, and at most one pair of brackets, which makes it a pointer. Everything before the
-name goes to the compiler as it is, so that macros and typedefs mean what they mean.
+The grammar of C that is read: `name ( parameters )` with a name, `*`, `)` or `}` before it and `{` after
+it, or, where no definition is there, `;` outside all braces; attributes may stand between. A parameter is
+what comes before its name, its name, and at most one pair of brackets, which makes it a pointer. Everything
+before the name goes to the compiler as it is, so that macros and typedefs mean what they mean.
 
 In C++ the function is looked for where it is declared: outside of all braces but those of namespaces, or in
 the class `Solution` (also as `Solution::name`). The first place counts, a free function before a method.
