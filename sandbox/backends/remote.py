@@ -76,6 +76,7 @@ class Remote:
         if job.lang != "python":
             until += BUILD_LIMITS.wall_s
         failed, detail = 0, "no server was asked"
+        silenced: list[Result] = []
         while failed < self._tries:
             server, wait_s = self._fleet.next(lambda server: _can(server, job))
             if server is None:
@@ -93,6 +94,11 @@ class Remote:
             except Refused as error:
                 detail = f"the request was refused: {error}"
                 break
+            except _SilencedError as error:
+                detail = f"{server.url}: {error}"
+                failed += 1
+                silenced.append(error.result)
+                continue
             except (Failed, ValueError) as error:
                 detail = str(error) if isinstance(error, Failed) else f"{server.url}: {error}"
                 failed += 1
@@ -103,6 +109,8 @@ class Remote:
                 return _signed(result)
             failed += 1
             detail = f"{server.url}: {result.detail}"
+        if len(silenced) == failed and failed > 1:
+            return _signed(silenced[-1])
         return _signed(Result("infra_error", detail=detail))
 
     def _require(self) -> None:
@@ -133,6 +141,21 @@ class Remote:
         if job.lang == "python":
             return _by_agent(server, job, until)
         return _by_script(server, job, until)
+
+
+class _SilencedError(Exception):
+    """A program began, and its agent did not live to tell more.
+
+    A server may have killed it for its own reasons, so this is no verdict; but a program must not get out of
+    one by killing its agent, so where it happens each time it is tried it is the program's doing.
+    """
+
+    def __init__(self, job: Job, ran: Mapping[str, Any]) -> None:
+        late = ran["status"] == "TimeLimitExceeded"
+        text = "the server's time limit" if late else f"status {ran['return_code']} of its agent"
+        super().__init__(f"the program began, and no report came back: {text}")
+        self.result = Result("timeout" if late else "signal", detail=f"it silenced its agent: {text}")
+        self.result.trust = "inproc" if job.kind == "unittest" else "external"
 
 
 def _signed(result: Result) -> Result:
@@ -213,6 +236,8 @@ def _by_agent(server: Server, job: Job, until: float) -> Result:
         raise ValueError(f"the server failed: {str(answer.get('message'))[:200]}")
     line = next((line for line in reversed(ran["stdout"].split("\n")) if line.startswith(mark)), "")
     found = _LINE.fullmatch(line)
+    if found is None and line == f"{mark} began":
+        raise _SilencedError(job, ran)
     if found is None:
         said = (ran["stderr"].strip() or "nothing").rsplit("\n", 1)[-1][:200]
         raise ValueError(f"no report came back ({ran['status']}, status {ran['return_code']}): {said}")

@@ -450,9 +450,9 @@ def main() -> NoReturn:
 def alone(encoded: bytes, mark: str, name: str) -> NoReturn:
     """Be the agent of a program on a server that gives what is printed and, maybe, files.
 
-    Prints a line: `mark`, the seconds that the program ran, and all messages, compressed, in base64. A long
-    report is left in the file `name` instead, if there is a name, and "@" printed: such servers cut what is
-    printed, or wait forever for it to be read.
+    Prints a line before the program begins, `mark` and "began", and then its report: `mark`, the seconds that
+    the program ran, and all messages, compressed, in base64. A long report is left in the file `name`, if
+    there is a name, and "@" printed: such servers cut what is printed, or wait forever for it to be read.
     """
     import base64
     import shutil
@@ -463,6 +463,8 @@ def alone(encoded: bytes, mark: str, name: str) -> NoReturn:
     job["config"]["work"] = work = tempfile.mkdtemp(prefix="run-")
     with tempfile.TemporaryFile(buffering=0) as file:
         agent = Agent(-1, file.fileno(), job)
+        # Before there is a program, which could silence its agent.
+        _print(b"\n%s began\n" % mark.encode())
         try:
             agent.run()
         except BaseException as error:
@@ -477,10 +479,13 @@ def alone(encoded: bytes, mark: str, name: str) -> NoReturn:
         said = b"@"
     # A short program may have ended before the word that it began was read.
     ran = max(0.0, agent.ended_at - agent.started) if agent.started else 0.0
-    line = b"\n%s %.6f %s\n" % (mark.encode(), ran, said)
+    _print(b"\n%s %.6f %s\n" % (mark.encode(), ran, said))
+    os._exit(0)
+
+
+def _print(line: bytes) -> None:
     while line:
         line = line[os.write(1, line) :]
-    os._exit(0)
 
 
 def _exactly(size: int) -> bytes:

@@ -205,10 +205,37 @@ def test_scripts_of_other_languages_run_over_the_api(service: Service) -> None:
         assert (result.status, result.exit_code) == ("exit", 4)
 
 
-def test_a_program_that_kills_its_agent_gets_no_verdict(service: Service) -> None:
-    source = "import os\ndef f():\n    os.kill(os.getppid(), 9)\n    return 3"
+@pytest.mark.parametrize(("number", "status"), [(9, "signal"), (19, "timeout")], ids=["kills", "stops"])
+def test_a_program_does_not_get_out_of_its_verdict_by_its_agent(
+    service: Service, monkeypatch: pytest.MonkeyPatch, number: int, status: str
+) -> None:
+    monkeypatch.setattr("sandbox.backends.remote._START_S", 1.0)
+    source = f"import os\ndef f():\n    os.kill(os.getppid(), {number})\n    return 3"
     with Between(service, jobs=False) as server, remote(server.url) as far:
-        assert far.run(Job("calls", {"solution.py": source}, "f", [Call()])).status == "infra_error"
+        result = far.run(Job("calls", {"solution.py": source}, "f", [Call()], limits=QUICK))
+        assert (result.status, result.outputs) == (status, [])
+
+
+def test_an_agent_that_is_killed_once_costs_no_verdict(service: Service) -> None:
+    with Between(service, jobs=False) as server, remote(server.url) as far:
+        count = 0
+
+        def once(server: Between, link: socket.socket, path: str, body: bytes) -> None:
+            nonlocal count
+            count += 1
+            if count == 1:
+                mark = json.loads(body)["code"].rsplit('", "', 2)[1]
+                fusion_says(status="Failed", run_result=killed(mark))(server, link, path, body)
+            else:
+                server.honest(link, path, body)
+
+        server.answer = once
+        assert far.run(JOBS["calls"]).status == "ok"
+        assert count > 1
+
+
+def killed(mark: str) -> dict[str, Any]:
+    return {"status": "Finished", "return_code": 137, "stdout": f"\n{mark} began\n", "stderr": ""}
 
 
 def test_a_program_that_prints_reports_is_not_believed(service: Service) -> None:
