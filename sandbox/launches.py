@@ -131,6 +131,7 @@ def command_launch(
         "files": {**plan.data, **(plan.files if built is None else built)},
         "command": _command(plan.run, extra, channel=job.kind == "calls"),
         "address_space": language.address_space,
+        "stack_mb": min(language.stack_mb, limits.memory_mb),
     }
     return Launch(
         config=config,
@@ -159,6 +160,7 @@ def _config(limits: Limits, namespaces: bool, work: str, own_processes: int) -> 
         "limits": dataclasses.asdict(limits),
         "own_processes": own_processes,
         "address_space": True,
+        "stack_mb": 0,
         "requests": False,
         "command": None,
         "keep": [],

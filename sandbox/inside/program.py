@@ -143,12 +143,13 @@ def _set_limits(config: dict[str, Any]) -> None:
         ("MEMLOCK", 0, 0),
         ("MSGQUEUE", 0, 0),
         ("SIGPENDING", 256, 256),
+        ("STACK", config["stack_mb"] * mib, config["stack_mb"] * mib),
     ):
         which = getattr(resource, f"RLIMIT_{name}", None)
         # Without a user namespace the kernel counts every process of the uid, on the whole machine.
         if which is None or (name == "NPROC" and not config["namespaces"]):
             continue
-        if name == "AS" and not config["address_space"]:
+        if (name == "AS" and not config["address_space"]) or (name == "STACK" and not config["stack_mb"]):
             continue
         _, ceiling = resource.getrlimit(which)
         if ceiling != resource.RLIM_INFINITY:

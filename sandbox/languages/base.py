@@ -110,6 +110,7 @@ class Language:
     tasks          threads that the runtime keeps beside the program's own; added to `Limits.processes`
     address_space  whether RLIMIT_AS may bound it: runtimes that reserve space ahead cannot live with that
     overhead_mb    resident MiB that an empty program of the runtime takes; added to `Limits.memory_mb`
+    stack_mb       MiB that the stack may take, within the job's memory; 0 leaves it at what the host has
     kinds          kinds of job that it can do
     """
 
@@ -121,6 +122,7 @@ class Language:
     tasks: int = 0
     address_space: bool = True
     overhead_mb: int = 0
+    stack_mb: int = 0
     kinds: tuple[str, ...] = ("script", "calls")
 
 

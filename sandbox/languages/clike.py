@@ -335,6 +335,7 @@ C = Language(
     find=find_c,
     plan=plan_c,
     overhead_mb=2,
+    stack_mb=256,
 )
 CPP = Language(
     name="cpp",
@@ -343,4 +344,5 @@ CPP = Language(
     find=find_cpp,
     plan=plan_cpp,
     overhead_mb=4,
+    stack_mb=256,
 )

@@ -329,4 +329,5 @@ RUST = Language(
     # Measured by /proc/self/status of a program that does nothing else: one thread, 2 MiB resident, 3 of
     # address space, none of it reserved ahead.
     overhead_mb=3,
+    stack_mb=256,
 )

@@ -383,3 +383,15 @@ def test_a_program_that_is_refused_a_thread_ran_into_its_limit(box: Sandbox, lan
     limits = Limits(wall_s=60, cpu_s=60, processes=4)
     assert calls(box, lang, THREADS[lang], 1, limits=limits).status == "ok"
     assert calls(box, lang, THREADS[lang], 20, limits=limits).status == "proc_limit"
+
+
+@pytest.mark.parametrize("lang", ["c", "cpp", "rust"])
+def test_recursion_as_deep_as_contests_have_it_fits_the_stack(box: Sandbox, lang: str) -> None:
+    recursion = "int f(int n) { volatile int here = n; return n == 0 ? 0 : 1 + f(n - 1) + here - n; }"
+    source = {
+        "c": recursion,
+        "cpp": recursion,
+        "rust": "fn f(n: i64) -> i64 {\n    let here = std::hint::black_box([n; 4]);\n"
+        "    if n == 0 { 0 } else { 1 + f(n - 1) + here[3] - n }\n}",
+    }[lang]
+    assert values(box, lang, source, 1_000_000) == [1_000_000]
