@@ -32,10 +32,11 @@ _MODULES = (
     ("sandbox.inside.init", "inside/init.py"),
     ("sandbox.inside.server", "inside/server.py"),
     ("sandbox.inside.reach", "inside/reach.py"),
+    ("sandbox.inside.taken", "inside/taken.py"),
     ("sandbox.inside.agent", "inside/agent.py"),
 )
 _REACHING = ("sandbox", "sandbox.codec", "sandbox.inside", "sandbox.inside.kernel", "sandbox.inside.reach")
-_ALONE = ("sandbox.inside.agent", "sandbox.inside.reach")
+_ALONE = ("sandbox.inside.taken", "sandbox.inside.agent", "sandbox.inside.reach")
 _OF_A_SERVER = tuple(name for name, _ in _MODULES if name not in _ALONE)
 _OF_AN_AGENT = tuple(
     name for name, _ in _MODULES if name.rpartition(".")[2] not in ("root", "init", "server", "reach")

@@ -376,6 +376,8 @@ class Tree:
                 self.max_rss = max(self.max_rss, int(rss))
                 self.exited_at = time.monotonic()
                 self._end_clock()
+            elif word == "crowded":
+                self.crowded = True
             elif word == "stop":
                 # What only those can see who are on the same machine as the program.
                 status, _, detail = rest.partition(" ")

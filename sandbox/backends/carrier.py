@@ -17,7 +17,7 @@ from sandbox.job import Limits
 
 # The descriptors that messages are carried to; and, "requests", from.
 _CARRIED = ("status", "channel", "out", "err", "requests")
-_LINE = re.compile(rb"started|exit \d{1,9} \d{1,9}\.\d{6} \d{1,12}|(error|stop [a-z_]+) [^\n]*")
+_LINE = re.compile(rb"started|crowded|exit \d{1,9} \d{1,9}\.\d{6} \d{1,12}|(error|stop [a-z_]+) [^\n]*")
 _TARGETS = {agent.LINE: "status", agent.RESULT: "channel", agent.OUT: "out", agent.ERR: "err"}
 
 

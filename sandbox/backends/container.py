@@ -207,7 +207,7 @@ class ContainerWorker:
             bridge.run(ends)
         finally:
             os.close(ends)
-            if not bridge.heard:
+            if not bridge.heard and not bridge.killed:
                 said = _one_line(bytes(bridge.said)) or "its engine said nothing"
                 Status(kept["status"]).say(f"error the container did not begin: {said}")
             for number in kept.values():
@@ -274,7 +274,7 @@ class _Bridge:
         self._waiting = bytearray(first)
         self._kept = kept
         self._carrier = carrier.Carrier(kept)
-        self.heard = False
+        self.heard = self.killed = False
         self.said = bytearray()
         for number in (self._to, self._from, self._words):
             os.set_blocking(number, False)
@@ -292,6 +292,7 @@ class _Bridge:
                 poll.register(self._to, select.POLLOUT)
             for number, _ in poll.poll():
                 if number == ends:
+                    self.killed = True
                     return
                 if number == self._to and number not in sources:
                     talking = self._talk()

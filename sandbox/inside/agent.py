@@ -4,17 +4,19 @@
 
 In: the job, as `main` gets it. Out: messages (`HEAD` and that many bytes): what the program says on each of
 its descriptors, and the lines that PID 1 tells elsewhere: "started", "exit <wait status> <processor s> <max
-rss KiB>", "error <text>", and "stop <status> <detail>" where a limit was passed that only the agent can see.
+rss KiB>", "error <text>", "crowded" when as many processes are alive as may be, and "stop <status> <detail>"
+where a limit was passed that only the agent can see.
 Wrong: whatever fails before the program began is told as "error".
 The program has the agent's uid, so the agent makes itself unreadable, and lets nothing but pipes through.
 This module and all that it imports of ours are sent as text and run by Python 3.10 or later.
 """
 
 # pathlib and contextlib would cost more to import than the rest of this module.
-# ruff: noqa: PTH103, PTH123, PTH208, SIM105
+# ruff: noqa: PTH103, PTH123, SIM105
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import select
@@ -25,6 +27,7 @@ import time
 from sandbox import codec
 from sandbox.inside import kernel, landlock, program
 from sandbox.inside.program import CHANNEL, FIRST_FREE, PAYLOAD, REQUESTS
+from sandbox.inside.taken import Taken, below, out_of_memory
 
 TYPE_CHECKING = False  # importing typing would cost more than the rest of this module
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ _LINGER_S = 1.0
 _SLACK_KB = 48 << 10
 _MOST_EXCUSED = 1.0
 _STATUS = 6
+_M_ARENA_MAX = -8
 
 
 class Agent:
@@ -72,6 +76,7 @@ class Agent:
         self.started = 0.0
         self.excused = 0.0
         self.stopped = False
+        self.crowded = False
         self.ended: str | None = None
         self.ended_at = 0.0
         self.child = 0
@@ -136,6 +141,10 @@ class Agent:
             os.dup2(number, place, inheritable=place < 3)
         os.closerange(FIRST_FREE, max(lifted.values()) + 1)
         status = program.Status(_STATUS)
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            # Each further arena of glibc's malloc would take 64 MiB of the program's address space.
+            mallopt(_M_ARENA_MAX, 1)
         try:
             if self.job["fence"]:
                 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
@@ -303,7 +312,7 @@ class Agent:
             time.sleep(0.001)
 
     def kill_below(self) -> bool:
-        found = _below(os.getpid())
+        found = below(os.getpid())
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -322,7 +331,7 @@ class Agent:
             return
         ran = now - self.started
         limits = self.limits
-        taken = Taken(_below(os.getpid()))
+        taken = Taken(below(os.getpid()))
         cpu_s = self.cpu_s + taken.cpu_s
         if self.job["deadline"] and ran > self.job["deadline"] + self.excused:
             # Time in which it was ready to run and others had the processors is not its own.
@@ -331,6 +340,9 @@ class Agent:
             if ran > self.job["deadline"] + self.excused:
                 self.stop("timeout", f"wall clock limit of {limits['wall_s']:g} s")
                 return
+        if taken.tasks >= limits["processes"] and not self.crowded:
+            self.crowded = True
+            self.line("crowded")
         most_kb = (limits["memory_mb"] << 10) + _SLACK_KB
         if taken.kb > most_kb and (exact_kb := taken.exact_kb()) > most_kb:
             self.stop("memory_limit", f"its processes together took {exact_kb >> 10} MiB")
@@ -354,84 +366,6 @@ def _unnamed_file() -> int:
 
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
-
-
-class Taken:
-    """What processes have taken so far; those that are gone meanwhile count nothing.
-
-    cpu_s     seconds of processor time, those of their own children that ended included
-    waited_s  seconds that one thread was ready to run and others had the processors, the longest of them
-    kb        KiB of memory, pages that they share counted for each of them
-    tasks     processes and threads
-    """
-
-    def __init__(self, pids: list[int]) -> None:
-        self.pids = pids
-        ticks = nanoseconds = self.kb = self.tasks = 0
-        for pid in pids:
-            # After the name, which may hold anything.
-            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-            if len(fields) > 17:
-                ticks += sum(map(int, fields[11:15]))
-                self.tasks += int(fields[17])
-            for line in _read(f"/proc/{pid}/status").splitlines():
-                if line.startswith((b"RssAnon:", b"RssShmem:")):
-                    self.kb += int(line.split()[1])
-            words = _read(f"/proc/{pid}/schedstat").split()
-            if len(words) == 3:
-                nanoseconds = max(nanoseconds, int(words[1]))
-        self.cpu_s = ticks / os.sysconf("SC_CLK_TCK")
-        self.waited_s = nanoseconds / 1e9
-
-    def exact_kb(self) -> int:
-        """KiB of memory, shared pages once: forked processes share most, and this takes its time."""
-        total = 0
-        for pid in self.pids:
-            for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-                if line.startswith(b"Pss:"):
-                    total += int(line.split()[1])
-                elif line.startswith(b"Pss_File:"):
-                    total -= int(line.split()[1])
-        return total
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(1 << 16)
-    except OSError:
-        return b""
-
-
-def _below(root: int) -> list[int]:
-    """All processes below `root`."""
-    found: list[int] = []
-    queue = [root]
-    while queue:
-        pid = queue.pop()
-        try:
-            threads = os.listdir(f"/proc/{pid}/task")
-        except OSError:
-            continue
-        for thread in threads:
-            more = [int(text) for text in _read(f"/proc/{pid}/task/{thread}/children").split()]
-            found += more
-            queue += more
-    return found
-
-
-def out_of_memory() -> bool:
-    """Whether the kernel has killed a process of this control group for want of memory."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        try:
-            with open(path, "rb") as file:
-                for line in file.read(4096).splitlines():
-                    name, _, number = line.partition(b" ")
-                    if name == b"oom_kill" and number.strip() not in (b"", b"0"):
-                        return True
-        except OSError:
-            continue
-    return False
 
 
 def main() -> NoReturn:

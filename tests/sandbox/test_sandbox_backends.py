@@ -193,6 +193,18 @@ def test_processes_are_counted(box: Sandbox, processes: int) -> None:
     assert script(box, source, limits=limits).stdout == f"{processes - 1}\n"
 
 
+def test_as_many_threads_as_allowed_can_be_had_and_no_more(box: Sandbox) -> None:
+    source = """
+        import threading, time
+        for number in range(30):
+            threading.Thread(target=time.sleep, args=(0.5,), daemon=True).start()
+            print(number, flush=True)
+        """
+    limits = Limits(wall_s=20.0, cpu_s=20.0, processes=12)
+    result = script(box, source, limits=limits)
+    assert (result.status, result.stdout.split()[-1]) == ("proc_limit", "10")
+
+
 def test_jobs_at_once_do_not_count_each_others_processes(box: Sandbox) -> None:
     source = "import os, time\nif os.fork(): time.sleep(0.5); os.wait()"
     limits = Limits(wall_s=20.0, cpu_s=20.0, processes=2)

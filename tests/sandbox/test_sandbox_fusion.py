@@ -130,10 +130,15 @@ def commands() -> Iterator[str]:
             "memory_limit",
         ),
         ("import os, time\nfor _ in range(5): os.fork()\ntime.sleep(9)", {"processes": 4}, "proc_limit"),
+        (
+            "import threading, time\nfor _ in range(14): threading.Thread(target=time.sleep, args=(1,)).start()",
+            {"processes": 16},
+            "ok",
+        ),
         ("import os\nos.fork()\nwhile True: pass", {"cpu_s": 1.0}, "cpu_limit"),
         ("open('x', 'wb').write(bytes(2 << 20))", {"file_mb": 1}, "exception"),
     ],
-    ids=["memory", "memory of many", "processes", "processor", "file"],
+    ids=["memory", "memory of many", "processes", "threads", "processor", "file"],
 )
 def test_an_agent_holds_a_program_to_its_limits(
     bare: str, source: str, limits: dict[str, Any], status: str
