@@ -131,7 +131,8 @@ def commands() -> Iterator[str]:
         ),
         ("import os, time\nfor _ in range(5): os.fork()\ntime.sleep(9)", {"processes": 4}, "proc_limit"),
         (
-            "import threading, time\nfor _ in range(14): threading.Thread(target=time.sleep, args=(1,)).start()",
+            "import threading, time\n"
+            "for _ in range(14): threading.Thread(target=time.sleep, args=(1,)).start()",
             {"processes": 16},
             "ok",
         ),
