@@ -114,6 +114,11 @@ def bundle(whole: bool = True) -> bytes:
     return _packed(_OF_A_SERVER if whole else _OF_A_PROGRAM)
 
 
+def once_bundle() -> bytes:
+    """Return the modules of `sandbox.inside.init`, likewise."""
+    return _packed(tuple(name for name in _OF_A_SERVER if name != "sandbox.inside.server"))
+
+
 def reach_bundle() -> bytes:
     """Return the modules of `sandbox.inside.reach`, likewise."""
     return _packed(_REACHING)

@@ -159,7 +159,7 @@ class BwrapWorker:
             self._group = Group()
             self._group.limit(limits.memory_mb + MEMORY_SLACK_MB)
         waits, go = os.pipe()
-        boot = memory_file(farside.bundle())
+        boot = memory_file(farside.once_bundle())
         ends, self._control = os.pipe()
         held = [waits, go, boot, ends, os.dup(parts["status"])]
         numbers = [waits if name == "control" else parts.get(name, -1) for name in far.ONCE_PARTS]

@@ -21,9 +21,9 @@ import array
 import errno
 import fcntl
 import os
-import socket
 import stat
 import struct
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC  # its own module takes enum along, which is slow to import
 
 from sandbox import codec
 from sandbox.inside import harness, kernel, program, root
@@ -31,6 +31,7 @@ from sandbox.inside.program import CHANNEL, FIRST_FREE, PAYLOAD, REQUESTS, STATU
 
 TYPE_CHECKING = False  # importing typing would cost more than the rest of the far side
 if TYPE_CHECKING:
+    import socket
     from typing import NoReturn
 
 # Flags of a job, and the MiB of its tmpfs.
@@ -91,7 +92,7 @@ def _set_back(counter: int) -> bool:
 def _receive(link: socket.socket) -> tuple[bytes, list[int]]:
     """Return one job's head and descriptors, or nothing when the supervisor has closed the socket."""
     size = array.array("i").itemsize * len(PARTS)
-    head, ancillary, _, _ = link.recvmsg(HEAD.size, socket.CMSG_SPACE(size), socket.MSG_CMSG_CLOEXEC)
+    head, ancillary, _, _ = link.recvmsg(HEAD.size, CMSG_SPACE(size), MSG_CMSG_CLOEXEC)
     numbers = array.array("i")
     for _, _, data in ancillary:
         numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
