@@ -283,7 +283,6 @@ class Ring:
         result = self.box.run(Job("calls", files, "f", CALLS, lang=lang, limits=PATIENT))
         judged = judge_calls(result, RIGHT)
         assert judged.passed, (judged.reason, result.detail, result.stderr)
-        # A job whose namespace is a new one is the third process in it.
         assert re.search(r"/tmp.work", result.stdout)
         assert self._first.setdefault(lang, result.stdout) == result.stdout
 
