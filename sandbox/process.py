@@ -312,7 +312,7 @@ class Tree:
         cpu_s, firsts, peak_kb = spent(self.worker.root_pid)
         if self._of_earlier is None:
             self._of_earlier = firsts
-        return cpu_s - self._of_earlier, peak_kb
+        return max(0.0, cpu_s - self._of_earlier), peak_kb
 
     def _look(self, limits: Limits) -> None:
         used_kb, alive = measure(self.worker.root_pid, limits.memory_mb << 10)
