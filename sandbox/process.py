@@ -8,6 +8,8 @@ Wrong: OSError when nothing can be started at all; all else is told through the 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import select
 import time
@@ -29,8 +31,7 @@ MOST_EXCUSED = 20.0
 _RELEASE_S = 0.2
 _TICK_S = 0.05
 _CHUNK = 1 << 18
-# A program that floods its output is switched to and fro less often with a larger pipe.
-_PIPE_BYTES = 1 << 20
+_PIPE_FULL, _PIPE_BYTES = 1 << 16, 1 << 20
 STARVED = "the kernel killed a process: together they took all the memory they may"
 _SEEN_BY_OTHERS: dict[str, Status] = {
     "timeout": "timeout",
@@ -209,6 +210,10 @@ class Tree:
         elif name == "channel":
             self._read_frames(part, on_frame)
         else:
+            if len(part) >= _PIPE_FULL:
+                # A program that floods its output is switched to and fro less often with a larger pipe.
+                with contextlib.suppress(OSError):
+                    fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             stream = self.out if name == "out" else self.err
             stream.take(part)
             if stream.truncated and self.launch.output_stops:
