@@ -49,10 +49,15 @@ class Build:
         return sum(map(len, self.files.values())) + len(self.stdout) + len(self.stderr)
 
 
-def default_folder() -> Path:
-    """`$ASSAY_CACHE/builds`, or `assay/builds` in the user's cache folder."""
+def default_folder() -> Path | None:
+    """`$ASSAY_CACHE/builds`, or `assay/builds` in the user's cache folder; None for a user without a home."""
     own = os.environ.get("ASSAY_CACHE")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+    try:
+        base = (
+            Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+        )
+    except RuntimeError:
+        return None
     return base / "builds"
 
 

@@ -188,6 +188,17 @@ class Job:
             raise ValueError(f"Job.kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
         if type(self.lang) is not str or self.lang not in FILES:
             raise ValueError(f"Job.lang must be one of {', '.join(FILES)}, not {self.lang!r}")
+        for name, kind in (("stdin", str), ("entry", str), ("limits", Limits)):
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(
+                    f"Job.{name} must be {kind.__name__}, not {type(getattr(self, name)).__name__}"
+                )
+        if not all(isinstance(call, Call) for call in self.calls):
+            raise ValueError("Job.calls must hold Call(args, kwargs), one for each call")
+        if isinstance(self.argv, str) or not all(
+            isinstance(one, str) and "\0" not in one for one in self.argv
+        ):
+            raise ValueError("Job.argv must be a sequence of str without NUL")
         if self.lang != "python" and self.kind not in ("calls", "script"):
             raise ValueError(f"Job.kind {self.kind!r} is for Python only: use 'calls' or 'script'")
         if self.lang != "python" and (self.record or self.exports or self.in_place):
@@ -228,6 +239,8 @@ class Job:
                     raise ValueError(f"{name!r} is not the name of a module-level function")
         if self.hash_seed is not None and not 0 <= self.hash_seed < 1 << 32:
             raise ValueError("Job.hash_seed must lie in [0, 2**32) or be None")
+        if self.in_place and self.kind != "split":
+            raise ValueError("Job.in_place needs kind 'split'")
         if self.record and self.kind not in ("calls", "unittest"):
             raise ValueError("Job.record needs kind 'calls' or 'unittest'")
         if self.record_max < 1 or self.record_bytes < 1:

@@ -7,11 +7,13 @@ order and with `workers` at once. Wrong: `SandboxUnavailable` when the isolation
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import resource
 import shutil
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +31,7 @@ from sandbox.job import Job, Layer, Limits, Result, SandboxError, SandboxUnavail
 from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
 from sandbox.pool import Pool
 from sandbox.process import Launch, Worker
-from sandbox.server import Settings
+from sandbox.server import Server, Settings
 from sandbox.verdict import run_alone, run_build, run_split
 
 if TYPE_CHECKING:
@@ -52,6 +54,55 @@ _MOST_PROGRAM_MB = 60
 
 # Jobs that `map` may have taken from its input ahead of the result it yields next, for each worker.
 _AHEAD = 2
+
+
+class _Running:
+    """The workers that one `map` has at the moment, so that it can stop them."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._workers: set[Server] = set()
+        self._lock = threading.Lock()
+
+    def add(self, worker: Server) -> None:
+        with self._lock:
+            if self.stopped:
+                raise OSError("nobody waits for the result")
+            self._workers.add(worker)
+
+    def remove(self, worker: Server) -> None:
+        with self._lock:
+            self._workers.discard(worker)
+
+    def stop(self) -> None:
+        """Kill what they run; a job that begins later ends at once as well."""
+        with self._lock:
+            self.stopped = True
+            for worker in self._workers:
+                worker.kill()
+
+
+_mine = threading.local()
+
+
+def _is_stopped() -> bool:
+    running: _Running | None = getattr(_mine, "running", None)
+    return running is not None and running.stopped
+
+
+@contextlib.contextmanager
+def _noted(borrowed: AbstractContextManager[Server]) -> Iterator[Worker]:
+    """Lend a worker, and let the `map` of this thread know of it."""
+    running: _Running | None = getattr(_mine, "running", None)
+    with borrowed as worker:
+        if running is None:
+            yield worker
+            return
+        running.add(worker)
+        try:
+            yield worker
+        finally:
+            running.remove(worker)
 
 
 class Sandbox:
@@ -103,8 +154,10 @@ class Sandbox:
     ) -> None:
         if backend not in get_args(Backend):
             raise SandboxError(f"no backend {backend!r}: use {', '.join(get_args(Backend))}")
-        if workers < 1:
-            raise SandboxError(f"workers must be at least 1, not {workers}")
+        if type(workers) is not int or workers < 1:
+            raise SandboxError(f"workers must be an int of at least 1, not {workers!r}")
+        if isinstance(preload, str) or isinstance(packages, str | os.PathLike):
+            raise SandboxError("preload and packages are lists: give ['numpy'], not 'numpy'")
         self.backend = backend
         self.workers = workers
         self.preload = tuple(preload)
@@ -180,17 +233,28 @@ class Sandbox:
             return self._remote.run(job)
         for _ in range(self.retries):
             result = self._run(job)
-            if result.status != "infra_error":
+            if result.status != "infra_error" or _is_stopped():
                 return result
         return self._run(job)
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
         """Run `jobs` with `workers` at once; yield results in order, reading only a little ahead."""
         waiting: deque[Future[Result]] = deque()
+        mine = _Running()
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="sandbox")
+        source = iter(jobs)
         try:
-            for job in jobs:
-                waiting.append(pool.submit(self.run, job))
+            while True:
+                try:
+                    job = next(source)
+                except StopIteration:
+                    break
+                except BaseException:
+                    # What is done already is not lost with what will not come.
+                    while waiting:
+                        yield waiting.popleft().result()
+                    raise
+                waiting.append(pool.submit(self._run_for, mine, job))
                 if len(waiting) >= self.workers * _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -198,7 +262,16 @@ class Sandbox:
         finally:
             for future in waiting:
                 future.cancel()
+            # Nobody will look at the results of those that are under way.
+            mine.stop()
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run_for(self, running: _Running, job: Job) -> Result:
+        _mine.running = running
+        try:
+            return self.run(job)
+        finally:
+            _mine.running = None
 
     def _run(self, job: Job) -> Result:
         backend: str = self.backend
@@ -289,7 +362,7 @@ class Sandbox:
             return self._bwrap.worker(settings.binds, job.hash_seed)
         if self._containers is not None:
             return self._containers.worker(job.hash_seed)
-        return self._pool.borrow(settings)
+        return _noted(self._pool.borrow(settings))
 
     def _require_tool(self) -> None:
         job = Job("script", {"main.py": "print(40 + 2)"}, limits=Limits(wall_s=20, cpu_s=20))

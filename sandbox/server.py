@@ -28,6 +28,10 @@ START_S = 60.0
 # What the interpreter itself and the processes' shared pages may add to a tree's resident memory.
 MEMORY_SLACK_MB = 48
 _GRACE_S = 4.0
+# A process with threads cannot be forked soundly: numerical libraries start them when they are loaded.
+_ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Server:
             self.process = subprocess.Popen(
                 farside.server_command([payload, theirs.fileno(), alive_r, kills_r]),
                 # Each further arena of malloc would take 64 MiB of a program's address space.
-                env={"PYTHONHASHSEED": str(settings.hash_seed), "MALLOC_ARENA_MAX": "1"},
+                env={"PYTHONHASHSEED": str(settings.hash_seed), "MALLOC_ARENA_MAX": "1", **_ONE_THREAD},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -146,6 +150,8 @@ class Server:
 
     def start(self, flags: int, limits: Limits, parts: Mapping[str, int]) -> None:
         """Begin a job whose descriptors are `parts`; raises OSError where the server is gone."""
+        if self._killing:
+            raise OSError("killed before it began")
         self._bound(limits.memory_mb + MEMORY_SLACK_MB)
         numbers = [parts[name] for name in far.PARTS if name in parts]
         if "requests" in parts:

@@ -50,6 +50,7 @@ _ERRORS = {
 }
 _write, _read, _getpid, _exit, _listdir = os.write, os.read, os.getpid, os._exit, os.listdir
 _FORKING = ("fork", "forkpty", "fork_exec", "_fork_exec", "vfork", "posix_spawn", "posix_spawnp")
+_OWN_FRAMES = 16
 # Processes and threads that the program may have.
 _most_tasks = [0]
 
@@ -135,6 +136,8 @@ def resume(encoded: bytes) -> NoReturn:
 def main(config: dict[str, Any], work: str, out: int, requests: int) -> NoReturn:
     channel = Channel(out, requests, config["nonce"])
     _most_tasks[0] = config["limits"]["processes"]
+    # The frames of this module are not the program's doing.
+    sys.setrecursionlimit(sys.getrecursionlimit() + _OWN_FRAMES)
     _forget_ourselves(config, work)
     _reseed()
     run = {"calls": _calls, "script": _script, "unittest": _suite, "candidate": _serve, "test": _test}
@@ -336,8 +339,22 @@ def _function(module: types.ModuleType, name: str, channel: Channel) -> Callable
     function = module.__dict__.get(name)
     if callable(function):
         return function  # type: ignore[no-any-return]
+    method = _method(module.__dict__.get("Solution"), name)
+    if method is not None:
+        return method
     fail(channel, "missing", AttributeError(f"solution.py has no function {name!r}"))
     return None
+
+
+def _method(kind: Any, name: str) -> Callable[..., Any] | None:
+    """A method of class Solution as a function: each call has an object of its own."""
+    if not isinstance(kind, type) or not callable(getattr(kind, name, None)):
+        return None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(kind(), name)(*args, **kwargs)
+
+    return call
 
 
 def _recorder(config: dict[str, Any], module: types.ModuleType, channel: Channel) -> Recorder | None:
@@ -423,12 +440,12 @@ def _suite(config: dict[str, Any], channel: Channel, work: str) -> int:
 def _serve(config: dict[str, Any], channel: Channel, work: str) -> int:
     """The candidate's half of a split job: answer calls until the supervisor closes the channel."""
     module = load("solution", config["files"]["solution.py"], f"{work}/solution.py", channel)
-    if module is None or _function(module, config["entry"], channel) is None:
+    if module is None or (entry := _function(module, config["entry"], channel)) is None:
         return 1
     channel.send(READY)
     while (frame := channel.receive()) is not None:
         name, args, kwargs = codec.decode(frame[1])
-        function = module.__dict__[name]
+        function = entry if name == config["entry"] else module.__dict__[name]
         watched = args if config["in_place"] else []
         before = [codec.encode(value) if type(value) in _MUTABLE else b"" for value in watched]
         outcome, error = outcome_of(_Apply(function, args, kwargs), config["result_bytes"])

@@ -130,6 +130,8 @@ def _set_limits(config: dict[str, Any]) -> None:
         pages = _USUAL_PAGES
     # The interpreter's own size is not the program's doing.
     space = limits["memory_mb"] * mib + pages * resource.getpagesize()
+    # What a native program's stack may take is also what the C library sets aside for each thread's.
+    space += config["stack_mb"] * mib * limits["processes"]
     tasks = limits["processes"] + config["own_processes"]
     seconds = -int(-limits["cpu_s"] // 1)
     for name, soft, hard in (

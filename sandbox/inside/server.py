@@ -12,7 +12,7 @@ keeper removes the worker's control groups.
 """
 
 # contextlib and pathlib would cost more to import than the rest of the far side.
-# ruff: noqa: PTH119, PTH120, SIM105
+# ruff: noqa: PTH119, PTH120, PTH208, SIM105
 
 from __future__ import annotations
 
@@ -213,4 +213,6 @@ def _preload(settings: dict[str, Any]) -> None:
             __import__(name)
         except BaseException as error:
             raise ImportError(f"preload: {name}: {type(error).__name__}: {error}") from None
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise ImportError(f"preload: {name} starts threads, which a fork does not have: leave it out")
     sys.path[:] = before

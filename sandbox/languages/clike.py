@@ -335,7 +335,7 @@ C = Language(
     find=find_c,
     plan=plan_c,
     overhead_mb=2,
-    stack_mb=256,
+    stack_mb=128,
 )
 CPP = Language(
     name="cpp",
@@ -344,5 +344,5 @@ CPP = Language(
     find=find_cpp,
     plan=plan_cpp,
     overhead_mb=4,
-    stack_mb=256,
+    stack_mb=128,
 )

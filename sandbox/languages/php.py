@@ -53,7 +53,22 @@ _ASK = (
     r'implode(",", array_map("strtolower", get_loaded_extensions()));'
 )
 # Without php.ini an extension is loaded only when it is named.
-_EXTENSIONS = ("bcmath", "ctype", "gmp", "iconv", "mbstring", "tokenizer")
+_EXTENSIONS = (
+    *(
+        "bcmath",
+        "calendar",
+        "ctype",
+        "exif",
+        "fileinfo",
+        "gettext",
+        "gmp",
+        "iconv",
+        "intl",
+        "mbstring",
+        "posix",
+    ),
+    *("readline", "shmop", "sockets", "sysvmsg", "sysvsem", "sysvshm", "tokenizer"),
+)
 _TAG = re.compile(r"^\s*<\?(?:php|=)", re.IGNORECASE | re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Rust programs, compiled by rustc alone: edition 2021, optimised, with the overflow checks of a debug build.
+"""Rust programs, compiled by rustc alone: edition 2021, optimised.
 
 In: a job. Out: a plan whose build keeps the one file "program". Wrong: ToolchainMissing.
 
@@ -11,7 +11,8 @@ parameters, else `Solution {}`. A generic function is called with i64, f64, bool
 are. `harness/take.rs` says with what values a function can be called, `harness/give.rs` what comes back.
 Keyword arguments do not exist: they are an ArgumentError.
 
-Integer overflow panics, since that is what tests of Rust solutions are written for; `debug_assert!` is off.
+Integer overflow panics in calls, as where solutions are called by name; it wraps in scripts, as where judges
+build with -O. `debug_assert!` is off.
 A program whose memory is refused says so, unless it brings its own global allocator.
 
 The compiler may lie in a user's private folder (rustup): a sandbox started by root can read it there, and so
@@ -105,6 +106,7 @@ def plan(job: Job, toolchain: Toolchain) -> Plan:
         files[main] = _with_entry(job).encode("utf-8", "surrogatepass")
         options += ["--extern", f"sandbox_calls={toolchain.tools['prepared']}/libsandbox_calls.rlib"]
     else:
+        options.append("-Coverflow-checks=off")
         main = job.entry or script_file("rust")
         arguments = job.argv
     return Plan(
@@ -329,5 +331,5 @@ RUST = Language(
     # Measured by /proc/self/status of a program that does nothing else: one thread, 2 MiB resident, 3 of
     # address space, none of it reserved ahead.
     overhead_mb=3,
-    stack_mb=256,
+    stack_mb=128,
 )
