@@ -49,6 +49,7 @@ _ERRORS = {
     if isinstance(value, type) and issubclass(value, BaseException)
 }
 _write, _read, _getpid, _exit, _listdir = os.write, os.read, os.getpid, os._exit, os.listdir
+_set_blocking = os.set_blocking
 _FORKING = ("fork", "forkpty", "fork_exec", "_fork_exec", "vfork", "posix_spawn", "posix_spawnp")
 _OWN_FRAMES = 16
 # Processes and threads that the program may have.
@@ -68,11 +69,14 @@ class Channel:
         if _getpid() != self.owner:
             _exit(0)
         data = memoryview(frames.pack(self.nonce, kind, payload))
-        try:
-            while data:
+        while data:
+            try:
                 data = data[_write(self.out, data) :]
-        except OSError:
-            _exit(EXIT_CHANNEL_LOST)
+            except BlockingIOError:
+                # The program has changed a descriptor that it does not know.
+                _set_blocking(self.out, True)
+            except OSError:
+                _exit(EXIT_CHANNEL_LOST)
 
     def ask(self, query: bytes) -> bytes:
         """Send a query, return the answer; a supervisor that has no answer any more ends this process."""
@@ -94,7 +98,11 @@ class Channel:
     def _exactly(self, size: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < size:
-            part = _read(self.requests, min(size - len(parts), 1 << 20))
+            try:
+                part = _read(self.requests, min(size - len(parts), 1 << 20))
+            except BlockingIOError:
+                _set_blocking(self.requests, True)
+                continue
             if not part:
                 return None
             parts += part
