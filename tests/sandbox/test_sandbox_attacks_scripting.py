@@ -232,8 +232,8 @@ ENDS = {
             'const { Worker } = require("worker_threads"); for (let i = 0; i < 20; i++) new Worker("for (;;);", { eval: true }); for (;;);'
         ),
         Limits(wall_s=30, cpu_s=1.5, processes=4),
-        "proc_limit cpu_limit memory_limit signal",
-        "proc_limit cpu_limit memory_limit signal",
+        "proc_limit cpu_limit memory_limit signal exit",
+        "proc_limit cpu_limit memory_limit signal exit",
     ),
     # Node.js spins while the pipe is full, so that which limit comes first depends on who else is at work.
     "JS output": (

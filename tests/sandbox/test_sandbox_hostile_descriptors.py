@@ -186,8 +186,8 @@ def test_a_channel_that_is_full_and_does_not_wait_loses_the_program_and_nothing_
         "for number in own(): os.set_blocking(number, False)\nreturn ['x' * (1 << 20)] * 12 + values"
     )
     by_value, by_suite = arena.verdicts(source)
-    assert by_value in ("wrong", "unserializable")
-    assert by_suite in ("failed", "unserializable")
+    assert by_value in ("wrong", "unserializable", "output_limit")
+    assert by_suite in ("failed", "unserializable", "output_limit")
 
 
 def test_locks_and_signals_on_a_channel_delay_nobody(arena: Arena) -> None:
