@@ -192,6 +192,8 @@ def _fact(tree: Tree) -> Verdict | None:
     if tree.wait_status is None:
         text = tree.err.text().strip().rsplit("\n", 1)[-1]
         return "infra_error", f"PID 1 ended without a report. {text}".strip()
+    if tree.started is None:
+        return "infra_error", "its process ended before the program began"
     if not os.WIFSIGNALED(tree.wait_status):
         return None
     number = os.WTERMSIG(tree.wait_status)
