@@ -220,7 +220,7 @@ ENDS = {
         "memory_limit",
     ),
     "JS stack": (js("return attack() + 1"), PATIENT, "ok", "exit"),
-    "JS stack of a text": (js('JSON.parse("[".repeat(1e6))'), PATIENT, "ok", "exit"),
+    "JS stack of a text": (js('JSON.parse("[".repeat(1e6))'), PATIENT, "ok", "output_limit exit"),
     "JS processes": (
         js(f"for (let i = 0; i < 50; i++) {SPAWN}; for (;;);"),
         WORKING,
