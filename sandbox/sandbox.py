@@ -26,6 +26,7 @@ from sandbox import doctor, languages, launches
 from sandbox.backends.bwrap import Bwrap
 from sandbox.backends.container import IMAGE, Containers
 from sandbox.builds import Build, Builds, default_folder
+from sandbox.cgroups import sweep
 from sandbox.inside import root
 from sandbox.job import Job, Layer, Limits, Result, SandboxError, SandboxUnavailable
 from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
@@ -422,6 +423,8 @@ def _run_probe(job: Job, pool: Pool) -> Result:
 
 @functools.cache
 def _require_namespaces() -> None:
+    # What a supervisor and its workers left that were killed together.
+    sweep()
     pool = Pool(most=1)
     try:
         problem = doctor.problem(lambda job: _run_probe(job, pool))

@@ -48,12 +48,13 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
             os.dup2(null, place, inheritable=place < 3)
     os.closerange(_KILLS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     link = socket.socket(fileno=_SOCKET)
+    groups: list[tuple[int, str]] = []
     try:
         settings = codec.decode(encoded)
+        groups = _groups(settings["groups"])
         namespaces = settings["namespaces"]
         host_id = root.host_id() if namespaces else None
         supervisor = os.pidfd_open(settings["supervisor"])
-        groups = _groups(settings["groups"])
         counter = _counter() if namespaces else -1
         if namespaces:
             root.enter_namespaces(host_id is not None)
@@ -61,11 +62,14 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
         alive_r, alive_w = os.pipe()
         child = os.fork()
     except BaseException as error:
+        _remove(groups, all_of_them=isinstance(error, ProcessLookupError))
         _refuse(link, error)
     if child == 0:
         os.close(alive_w)
         os.close(_CONTROL)
         os.close(supervisor)
+        for parent, _ in groups:
+            os.close(parent)
         _serve(link, settings, host_id, alive_r, counter)
     link.close()
     os.close(_KILLS)
@@ -85,11 +89,9 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
             poll.poll(4 * _KILL_GRACE_S * 1000)
         os.kill(child, SIGKILL)
     os.waitpid(child, 0)
-    for parent, name in groups:
-        try:
-            os.rmdir(name, dir_fd=parent)
-        except OSError:
-            pass  # the supervisor has removed it
+    dead = select.poll()
+    dead.register(supervisor, _POLLIN)
+    _remove(groups, all_of_them=bool(dead.poll(0)))
     os._exit(0)
 
 
@@ -116,6 +118,21 @@ def _counter() -> int:
         return os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
     except OSError:
         return -1
+
+
+def _remove(groups: list[tuple[int, str]], all_of_them: bool) -> None:
+    """Remove the worker's control groups, or all that its supervisor made: it may have died while making one.
+
+    Those of other workers go when these are gone, since a group that holds processes stays.
+    """
+    for parent, own in groups:
+        made_by = own.rpartition("-")[0] + "-"
+        names = [name for name in os.listdir(parent) if name.startswith(made_by)] if all_of_them else [own]
+        for name in names:
+            try:
+                os.rmdir(name, dir_fd=parent)
+            except OSError:
+                continue  # it is gone already, or not this worker's to remove
 
 
 def _serve(
