@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 
 _HEAD = struct.Struct("<8scI")
-NONCE_BYTES = 8
 HEAD_BYTES = _HEAD.size
 
 

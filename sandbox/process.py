@@ -34,12 +34,8 @@ _TICK_S = 0.05
 _CHUNK = 1 << 18
 _PIPE_FULL, _PIPE_BYTES = 1 << 16, 1 << 20
 STARVED = "the kernel killed a process: together they took all the memory they may"
-_SEEN_BY_OTHERS: dict[str, Status] = {
-    "timeout": "timeout",
-    "cpu_limit": "cpu_limit",
-    "memory_limit": "memory_limit",
-    "proc_limit": "proc_limit",
-}
+# Limits that an agent beside the program holds it to, where nobody can look from outside.
+_SEEN_BY_OTHERS: tuple[Status, ...] = ("timeout", "cpu_limit", "memory_limit", "proc_limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,9 +394,10 @@ class Tree:
                 self.crowded = True
             elif word == "stop":
                 # What only those can see who are on the same machine as the program.
-                status, _, detail = rest.partition(" ")
-                if status in _SEEN_BY_OTHERS:
-                    self.stop(_SEEN_BY_OTHERS[status], detail)
+                said, _, detail = rest.partition(" ")
+                for status in _SEEN_BY_OTHERS:
+                    if status == said:
+                        self.stop(status, detail)
             elif word == "error":
                 self.setup_error = self.setup_error or rest
 

@@ -154,8 +154,6 @@ class Server:
             raise OSError("killed before it began")
         self._bound(limits.memory_mb + MEMORY_SLACK_MB)
         numbers = [parts[name] for name in far.PARTS if name in parts]
-        if "requests" in parts:
-            flags |= far.HAS_REQUESTS
         try:
             socket.send_fds(self._link, [far.HEAD.pack(flags, limits.tmpfs_mb)], numbers)
         except OSError:

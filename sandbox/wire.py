@@ -193,4 +193,3 @@ _RESULT: dict[str, Callable[[Any], bool]] = {
     "recorded": _list_of(list),
     "record_skipped": _count,
 }
-FIELDS = frozenset((*_JOB, *_RESULT))

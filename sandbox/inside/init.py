@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # Flags of a job, and the MiB of its tmpfs.
 HEAD = struct.Struct("<BI")
-BUILD, EXECUTABLE, HAS_REQUESTS = 1, 2, 4
-# The descriptors that come with it, in order; "requests" only where HAS_REQUESTS is set.
+BUILD, EXECUTABLE = 1, 2
+# The descriptors that come with it, in order; "requests" where the job has any.
 PARTS = ("payload", "status", "channel", "stdin", "out", "err", "requests")
 # The same for `once`, which finds the three standard ones in their places, and a pipe on which "g" says that
 # the program may begin; -1 where there is none.
