@@ -22,8 +22,8 @@ from typing import Any
 
 from sandbox import cgroups, languages
 from sandbox.inside import probe, root
+from sandbox.inside.taken import can_look, children
 from sandbox.job import Job, Layer, Limits, Result, SandboxError
-from sandbox.memory import can_measure, children
 from sandbox.names import LANGUAGES
 
 Run = Callable[[Job], Result]
@@ -199,7 +199,7 @@ def problem(run: Run) -> str:
     """
     made = _first(run)
     made.append(
-        Layer("memory of the tree", can_measure(), "this kernel does not list the children of a process")
+        Layer("memory of the tree", can_look(), "this kernel does not list the children of a process")
     )
     missing = lacking(made)
     if not missing:

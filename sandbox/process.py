@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from sandbox import codec
 from sandbox.frames import FrameError, FrameOverflowError, FrameReader, pack
+from sandbox.inside.taken import Taken, of_job, waited_here
 from sandbox.job import Limits, Status
-from sandbox.memory import measure, spent, waited, waited_here
 from sandbox.server import MEMORY_SLACK_MB, memory_file
 
 SETUP_S = 20.0
@@ -236,7 +236,8 @@ class Tree:
         """Have PID 1 killed, without a reason against the program."""
         if not self.stopped_at:
             self.stopped_at = time.monotonic()
-            self.cpu_s, self.max_rss = self._spent()
+            taken = of_job(self.worker.root_pid)
+            self.cpu_s, self.max_rss = self._own_cpu_s(taken), taken.peak_kb
             self.worker.kill()
             self._close("requests")
 
@@ -314,30 +315,30 @@ class Tree:
 
     def _not_its_own(self, ran: float) -> float:
         """Seconds in which it was ready to run while programs of others had the processors."""
-        cpu_s, _ = self._spent()
-        others = ran - cpu_s / len(os.sched_getaffinity(0))
+        taken = of_job(self.worker.root_pid)
+        others = ran - self._own_cpu_s(taken) / len(os.sched_getaffinity(0))
         most = MOST_EXCUSED * self.launch.limits.wall_s
         # This thread's own waiting counts too: it may have read late what the program wrote in time.
         late = waited_here() - self._waited_before
-        return max(0.0, min(waited(self.worker.root_pid) + late, others, most))
+        return max(0.0, min(taken.waited_s() + late, others, most))
 
-    def _spent(self) -> tuple[float, int]:
-        """Processor seconds of this job so far, and KiB of its largest process."""
-        cpu_s, firsts, peak_kb = spent(self.worker.root_pid)
+    def _own_cpu_s(self, taken: Taken) -> float:
+        """Processor seconds of this job so far, without what PID 1 had of earlier ones."""
         if self._of_earlier is None:
-            self._of_earlier = firsts
-        return max(0.0, cpu_s - self._of_earlier), peak_kb
+            self._of_earlier = taken.init_s
+        return max(0.0, taken.cpu_s - self._of_earlier)
 
     def _look(self, limits: Limits) -> None:
-        used_kb, alive = measure(self.worker.root_pid, limits.memory_mb << 10)
-        cpu_s, _ = self._spent()
-        self.crowded |= alive >= limits.processes
-        if alive > limits.processes:
+        taken = of_job(self.worker.root_pid)
+        cpu_s = self._own_cpu_s(taken)
+        most_kb = (limits.memory_mb + MEMORY_SLACK_MB) << 10
+        self.crowded |= taken.tasks >= limits.processes
+        if taken.tasks > limits.processes:
             # Only where no namespace lets the kernel count the job's own processes.
-            self.stop("proc_limit", f"{alive} processes and threads, {limits.processes} allowed")
+            self.stop("proc_limit", f"{taken.tasks} processes and threads, {limits.processes} allowed")
         if self.worker.starved():
             self.stop("memory_limit", STARVED)
-        elif used_kb > (limits.memory_mb << 10) + (MEMORY_SLACK_MB << 10):
+        elif taken.kb > most_kb and (used_kb := taken.exact_kb()) > most_kb:
             self.stop("memory_limit", f"its processes together took {used_kb >> 10} MiB")
         if cpu_s > limits.cpu_s:
             self.stop("cpu_limit", f"its processes together took {cpu_s:.2f} s of processor time")

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from sandbox import codec, farside
 from sandbox.cgroups import Group, usable
 from sandbox.inside import init as far
+from sandbox.inside.taken import children
 from sandbox.job import Limits, SandboxError, SandboxUnavailable
-from sandbox.memory import children
 
 # How long a server may take to be ready: modules that are loaded ahead may be large.
 START_S = 60.0

@@ -28,8 +28,8 @@ from sandbox import codec, farside
 from sandbox.cgroups import Group, sweep, usable
 from sandbox.inside import init as far
 from sandbox.inside import root
+from sandbox.inside.taken import children
 from sandbox.job import Limits, SandboxUnavailable
-from sandbox.memory import children
 from sandbox.server import MEMORY_SLACK_MB, memory_file
 
 PACKAGE = "bubblewrap"

@@ -335,7 +335,7 @@ class Agent:
         cpu_s = self.cpu_s + taken.cpu_s
         if self.job["deadline"] and ran > self.job["deadline"] + self.excused:
             # Time in which it was ready to run and others had the processors is not its own.
-            others = min(taken.waited_s, ran - cpu_s / (os.cpu_count() or 1))
+            others = min(taken.waited_s(), ran - cpu_s / (os.cpu_count() or 1))
             self.excused = max(0.0, min(others, _MOST_EXCUSED * self.job["deadline"]))
             if ran > self.job["deadline"] + self.excused:
                 self.stop("timeout", f"wall clock limit of {limits['wall_s']:g} s")
