@@ -1,14 +1,14 @@
-"""Bounds what a process tree takes together, and counts it, where a control group can be written.
+"""Bounds what a process tree takes together, where a control group can be written.
 
 In: the pid of a worker and a bound in MiB. Out: a bound that the kernel itself keeps for all processes
-of the tree and everything that they write to a tmpfs; bytes at the peak, kills for want of memory,
-processor seconds. Wrong: OSError saying what was refused. Where no group can be made (an ordinary user
-has often none) `usable()` is None, `why_not()` says why, and the caller must watch the tree itself.
+of the tree and everything that they write to a tmpfs; kills for want of memory. Wrong: OSError saying what
+was refused. Where no group can be made (an ordinary user has often none) `usable()` is None, `why_not()`
+says why, and the caller must watch the tree itself.
 
-Version 1 of control groups is used below the group of this process, in the hierarchies of memory and,
-where that can be written too, of cpuacct. Version 2 lets a group that holds processes have no bounded
-groups below it, but for the root: elsewhere ours is made beside the group of this process, and only where
-that one sets no bound on memory or processor time that we would get out of.
+Version 1 of control groups is used below the group of this process in the hierarchy of memory. Version 2
+lets a group that holds processes have no bounded groups below it, but for the root: elsewhere ours is made
+beside the group of this process, and only where that one sets no bound on memory or processor time that we
+would get out of.
 
 A group is named after the process that made it, by pid and start time, so that `sweep` can tell those
 that a killed process left behind. A process of another pid namespace looks gone: sweep takes its empty
@@ -17,7 +17,7 @@ no control group file system, and the descriptor that a `Group` may hold is clos
 """
 
 # A launcher may load this into a bare interpreter: pathlib and contextlib would cost more than the rest.
-# ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH116, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -42,17 +42,14 @@ _found: dict[str, _Place | str] = {}
 
 
 class _Place:
-    """Where groups are made: in `memory`, and in version 1 perhaps in `cpu` too, to count processor time."""
+    """The folder in which groups are made, and the version of control groups that it has."""
 
-    def __init__(self, version: int, memory: str, cpu: str | None = None) -> None:
+    def __init__(self, version: int, folder: str) -> None:
         self.version = version
-        self.memory = memory
-        self.cpu = cpu
-        self.folders = [memory] if cpu is None else [memory, cpu]
+        self.folder = folder
 
     def describe(self) -> str:
-        counts = " and counts processor time" if self.version == 2 or self.cpu else ""
-        return f"cgroup v{self.version} bounds memory{counts}, in {self.memory}"
+        return f"cgroup v{self.version} bounds memory, in {self.folder}"
 
 
 def usable(root: str = "/") -> str | None:
@@ -76,16 +73,15 @@ def sweep(root: str = "/") -> int:
     place = _look(root)
     if isinstance(place, str):
         return 0
-    removed = set()
-    for folder in place.folders:
-        for name in os.listdir(folder):
-            if _orphaned(name):
-                try:
-                    os.rmdir(os.path.join(folder, name))
-                except OSError:
-                    continue  # it holds processes still, or another sweep was faster
-                removed.add(name)
-    return len(removed)
+    removed = 0
+    for name in os.listdir(place.folder):
+        if _orphaned(name):
+            try:
+                os.rmdir(os.path.join(place.folder, name))
+            except OSError:
+                continue  # it holds processes still, or another sweep was faster
+            removed += 1
+    return removed
 
 
 class Group:
@@ -99,37 +95,19 @@ class Group:
         self.version = place.version
         while True:
             self.name = _new_name()
-            self._folders = [os.path.join(folder, self.name) for folder in place.folders]
+            self.folder = os.path.join(place.folder, self.name)
             try:
-                os.mkdir(self._folders[0])
+                os.mkdir(self.folder)
             except FileExistsError:
                 continue  # a process keeps pid and start time when it executes another program
             break
-        try:
-            for folder in self._folders[1:]:
-                os.mkdir(folder)
-        except OSError:
-            os.rmdir(self._folders[0])
-            raise
-        self._memory, self._cpu = self._folders[0], self._folders[-1]
-        self._counts_cpu = place.version == 2 or place.cpu is not None
-        self._peak: int | None = None  # version 2: the descriptor whose peak is counted from `reset` on
-        self._peak_before = 0
-        self._kills_before = 0
-        self._cpu_before = 0.0
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The absolute paths of the folders that are the group."""
-        return tuple(self._folders)
 
     def add(self, pid: int) -> None:
         """Move a process, and all that it will start, into the group; what it takes already is not counted.
 
         Raises ProcessLookupError for a process that is gone, OSError where it may not be moved.
         """
-        for folder in self._folders:
-            _write(os.path.join(folder, "cgroup.procs"), str(pid))
+        self._set("cgroup.procs", str(pid))
 
     def limit(self, mebibytes: int) -> None:
         """Bound memory and swap together. Raises OSError where the group takes more already (version 1).
@@ -153,99 +131,34 @@ class Group:
         for name in names:
             self._set(name, wanted)
 
-    def reset(self) -> None:
-        """Let `peak`, `oom_kills` and `cpu_s` count from now on."""
-        if self.version == 1:
-            self._set("memory.max_usage_in_bytes", "0")
-        else:
-            self._reset_peak()
-        self._kills_before = self._kills()
-        self._cpu_before = self._cpu_total() or 0.0
-
-    def peak(self) -> int | None:
-        """Return the most bytes in use at once since the last `reset`, or since the group was made.
-
-        None where the kernel cannot say: version 2 counts from Linux 5.19 on, and forgets an old peak from
-        6.12 on; between them only a peak above the old one is known.
-        """
-        if self.version == 1:
-            return int(self._get("memory.max_usage_in_bytes"))
-        if self._peak is not None:
-            return int(os.pread(self._peak, 64, 0))
-        if not self._has("memory.peak"):
-            return None
-        highest = int(self._get("memory.peak"))
-        return highest if highest > self._peak_before else None
-
     def oom_kills(self) -> int:
-        """Return how many processes the kernel killed for want of memory since the last `reset`."""
-        return self._kills() - self._kills_before
-
-    def cpu_s(self) -> float | None:
-        """Return the processor seconds of all processes since the last `reset`, the ended ones too.
-
-        None where nothing counts them: version 1 without a cpuacct hierarchy that can be written.
-        """
-        total = self._cpu_total()
-        return None if total is None else total - self._cpu_before
-
-    def kill(self) -> bool:
-        """Kill every process of the group at once; False where the kernel cannot (version 1, before 5.14)."""
-        if self.version == 1 or not self._has("cgroup.kill"):
-            return False
-        self._set("cgroup.kill", "1")
-        return True
+        """Return how many processes the kernel has killed for want of memory."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        return _field(self._get(name), "oom_kill", os.path.join(self.folder, name))
 
     def close(self) -> bool:
         """Remove the group, waiting up to `CLOSE_S` for its processes to end; return whether it is gone.
 
         It kills nobody. A group that stays is left to `sweep`.
         """
-        if self._peak is not None:
-            os.close(self._peak)
-            self._peak = None
         end = time.monotonic() + CLOSE_S
         pause = 0.001
-        left = self._folders
-        while True:
-            left = [folder for folder in left if not _removed(folder)]
+        while not _removed(self.folder):
             now = time.monotonic()
-            if not left or now >= end:
-                return not left
+            if now >= end:
+                return False
             time.sleep(min(pause, end - now))
             pause = min(2 * pause, 0.05)
-
-    def _reset_peak(self) -> None:
-        if not self._has("memory.peak"):
-            return
-        path = os.path.join(self._memory, "memory.peak")
-        if self._peak is None and os.stat(path).st_mode & 0o222:
-            self._peak = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        if self._peak is None:
-            self._peak_before = int(self._get("memory.peak"))
-        else:
-            os.pwrite(self._peak, b"reset\n", 0)
-
-    def _kills(self) -> int:
-        name = "memory.oom_control" if self.version == 1 else "memory.events"
-        return _field(self._get(name), "oom_kill", os.path.join(self._memory, name))
-
-    def _cpu_total(self) -> float | None:
-        if not self._counts_cpu:
-            return None
-        if self.version == 1:
-            return int(_read(os.path.join(self._cpu, "cpuacct.usage"))) / 1e9
-        path = os.path.join(self._cpu, "cpu.stat")
-        return _field(_read(path), "usage_usec", path) / 1e6
+        return True
 
     def _has(self, name: str) -> bool:
-        return os.path.exists(os.path.join(self._memory, name))
+        return os.path.exists(os.path.join(self.folder, name))
 
     def _get(self, name: str) -> str:
-        return _read(os.path.join(self._memory, name))
+        return _read(os.path.join(self.folder, name))
 
     def _set(self, name: str, text: str) -> None:
-        _write(os.path.join(self._memory, name), text)
+        _write(os.path.join(self.folder, name), text)
 
 
 def _look(root: str) -> _Place | str:
@@ -267,22 +180,18 @@ def _find(root: str) -> _Place | str:
         if found is None:
             reasons.append(f"cgroup v{version}: the group of this process is not mounted")
             continue
-        cpu = _folder(root, groups, mounts, "cpuacct")
-        place = place_of(*found, cpu[1] if cpu else None)
+        place = place_of(*found)
         if isinstance(place, _Place):
             return place
         reasons.append(f"cgroup v{version}: {place}")
     return "; ".join(reasons)
 
 
-def _place_of_1(_: str, own: str, cpu: str | None) -> _Place | str:
-    problem = _try(own, "memory.limit_in_bytes")
-    if problem:
-        return problem
-    return _Place(1, own, None if cpu is None or _try(cpu, "cpuacct.usage") else cpu)
+def _place_of_1(_: str, own: str) -> _Place | str:
+    return _try(own, "memory.limit_in_bytes") or _Place(1, own)
 
 
-def _place_of_2(top: str, own: str, _: str | None) -> _Place | str:
+def _place_of_2(top: str, own: str) -> _Place | str:
     problem = _host(own)
     if not problem:
         return _Place(2, own)

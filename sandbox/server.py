@@ -72,7 +72,7 @@ class Server:
             "packages": list(settings.packages),
             "preload": list(settings.preload),
             "supervisor": os.getpid(),
-            "groups": list(self._group.folders) if self._group is not None else [],
+            "group": self._group.folder if self._group is not None else "",
         }
         payload = memory_file(farside.bundle() + codec.encode(config))
         try:

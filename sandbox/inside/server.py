@@ -8,7 +8,7 @@ arrive, the pipe that keeps the worker alive, and the pipe by which a job is kil
 Out, on the socket: "ready", or "error <text>", once; and "again" after each kill.
 For each byte on the kill pipe PID 1 is killed, the kernel kills every process of its namespace with it, and
 a new one is made. When the other pipe or the supervisor ends, so do the server and all below it, and the
-keeper removes the worker's control groups.
+keeper removes the worker's control group.
 """
 
 # contextlib and pathlib would cost more to import than the rest of the far side.
@@ -48,10 +48,10 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
             os.dup2(null, place, inheritable=place < 3)
     os.closerange(_KILLS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     link = socket.socket(fileno=_SOCKET)
-    groups: list[tuple[int, str]] = []
+    group: tuple[int, str] | None = None
     try:
         settings = codec.decode(encoded)
-        groups = _groups(settings["groups"])
+        group = _group(settings["group"])
         namespaces = settings["namespaces"]
         host_id = root.host_id() if namespaces else None
         supervisor = os.pidfd_open(settings["supervisor"])
@@ -62,14 +62,14 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
         alive_r, alive_w = os.pipe()
         child = os.fork()
     except BaseException as error:
-        _remove(groups, all_of_them=isinstance(error, ProcessLookupError))
+        _remove(group, all_of_them=isinstance(error, ProcessLookupError))
         _refuse(link, error)
     if child == 0:
         os.close(alive_w)
         os.close(_CONTROL)
         os.close(supervisor)
-        for parent, _ in groups:
-            os.close(parent)
+        if group is not None:
+            os.close(group[0])
         _serve(link, settings, host_id, alive_r, counter)
     link.close()
     os.close(_KILLS)
@@ -91,7 +91,7 @@ def main(encoded: bytes, argv: list[str]) -> NoReturn:
     os.waitpid(child, 0)
     dead = select.poll()
     dead.register(supervisor, _POLLIN)
-    _remove(groups, all_of_them=bool(dead.poll(0)))
+    _remove(group, all_of_them=bool(dead.poll(0)))
     os._exit(0)
 
 
@@ -104,9 +104,11 @@ def _refuse(link: socket.socket, error: BaseException) -> NoReturn:
     os._exit(1)
 
 
-def _groups(folders: list[str]) -> list[tuple[int, str]]:
-    """Keep the parents of the worker's control groups in reach, whatever root comes."""
-    return [(os.open(os.path.dirname(folder), os.O_RDONLY), os.path.basename(folder)) for folder in folders]
+def _group(folder: str) -> tuple[int, str] | None:
+    """Keep the parent of the worker's control group, if it has one, in reach, whatever root comes."""
+    if not folder:
+        return None
+    return os.open(os.path.dirname(folder), os.O_RDONLY), os.path.basename(folder)
 
 
 def _counter() -> int:
@@ -120,19 +122,21 @@ def _counter() -> int:
         return -1
 
 
-def _remove(groups: list[tuple[int, str]], all_of_them: bool) -> None:
-    """Remove the worker's control groups, or all that its supervisor made: it may have died while making one.
+def _remove(group: tuple[int, str] | None, all_of_them: bool) -> None:
+    """Remove the worker's control group, or all that its supervisor made: it may have died while making one.
 
     Those of other workers go when these are gone, since a group that holds processes stays.
     """
-    for parent, own in groups:
-        made_by = own.rpartition("-")[0] + "-"
-        names = [name for name in os.listdir(parent) if name.startswith(made_by)] if all_of_them else [own]
-        for name in names:
-            try:
-                os.rmdir(name, dir_fd=parent)
-            except OSError:
-                continue  # it is gone already, or not this worker's to remove
+    if group is None:
+        return
+    parent, own = group
+    made_by = own.rpartition("-")[0] + "-"
+    names = [name for name in os.listdir(parent) if name.startswith(made_by)] if all_of_them else [own]
+    for name in names:
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError:
+            continue  # it is gone already, or not this worker's to remove
 
 
 def _serve(
