@@ -218,7 +218,7 @@ def serve(
             preload=preload or (),
             packages=packages or (),
         ) as box:
-            service.serve(box, host, port, token, queue=max_queue, public=public)
+            service.Service(box, host, port, token, queue=max_queue, public=public).serve()
     except SandboxError as error:
         raise AssayError(str(error)) from None
     except OSError as error:

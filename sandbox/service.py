@@ -129,6 +129,24 @@ class Service:
         self._server.server_close()
         self._thread.join()
 
+    def serve(self) -> None:
+        """Serve until SIGINT or SIGTERM; then finish the jobs that are under way. For the main thread."""
+        reader, writer = os.pipe()
+        before = {
+            one: signal.signal(one, lambda *_: os.write(writer, b"x") and None)
+            for one in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            print(f"sandbox service at {self.url}, {self.workers} workers", file=sys.stderr, flush=True)
+            os.read(reader, 1)
+            print("finishing what is under way", file=sys.stderr, flush=True)
+            self.stop()
+        finally:
+            for one, action in before.items():
+                signal.signal(one, action)
+            os.close(reader)
+            os.close(writer)
+
     @contextlib.contextmanager
     def admit(self) -> Iterator[bool]:
         """Take a place in the queue for a request, if there is one."""
@@ -181,45 +199,6 @@ class Service:
         return "\n".join(lines) + "\n"
 
 
-def serve(
-    sandbox: Sandbox,
-    host: str = "127.0.0.1",
-    port: int = 8080,
-    token: str | None = None,
-    *,
-    max_body_mb: int = 32,
-    queue: int | None = None,
-    most: Limits = MOST,
-    public: bool = False,
-) -> None:
-    """Serve until SIGINT or SIGTERM; then finish the jobs that are under way. For the main thread."""
-    reader, writer = os.pipe()
-    before = {
-        one: signal.signal(one, lambda *_: os.write(writer, b"x") and None)
-        for one in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        service = Service(
-            sandbox,
-            host,
-            port,
-            token,
-            max_body_mb=max_body_mb,
-            queue=queue,
-            most=most,
-            public=public,
-        )
-        print(f"sandbox service at {service.url}, {service.workers} workers", file=sys.stderr, flush=True)
-        os.read(reader, 1)
-        print("finishing what is under way", file=sys.stderr, flush=True)
-        service.stop()
-    finally:
-        for one, action in before.items():
-            signal.signal(one, action)
-        os.close(reader)
-        os.close(writer)
-
-
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -240,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         with Sandbox(workers=options.workers) as sandbox:
-            serve(
+            service = Service(
                 sandbox,
                 options.host,
                 options.port,
@@ -249,6 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 queue=options.queue,
                 public=options.public,
             )
+            service.serve()
     except (SandboxError, OSError, OverflowError) as error:
         print(f"sandbox service: {error}", file=sys.stderr)
         return 2
