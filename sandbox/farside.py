@@ -24,6 +24,7 @@ _MODULES = (
     ("sandbox.inside", ""),
     ("sandbox.inside.suite", "inside/suite.py"),
     ("sandbox.inside.recorder", "inside/recorder.py"),
+    ("sandbox.inside.told", "inside/told.py"),
     ("sandbox.inside.harness", "inside/harness.py"),
     ("sandbox.inside.kernel", "inside/kernel.py"),
     ("sandbox.inside.landlock", "inside/landlock.py"),
@@ -43,8 +44,7 @@ _OF_AN_AGENT = tuple(
 )
 # What a fresh interpreter needs that only runs one program.
 _OF_A_PROGRAM = tuple(
-    f"sandbox{name}"
-    for name in ("", ".codec", ".frames", ".inside", ".inside.suite", ".inside.recorder", ".inside.harness")
+    name for name, _ in _MODULES[: [name for name, _ in _MODULES].index("sandbox.inside.harness") + 1]
 )
 _BOOT = """
 import marshal, sys

@@ -88,7 +88,6 @@ def python_launch(
         config=config,
         stdin=job.stdin.encode("utf-8", "surrogatepass") if role == "script" else b"",
         limits=job.limits,
-        requests=job.kind == "split",
         output_stops=job.kind == "script",
         bundle=farside.bundle(whole=False) if fresh else bytes(4),
     )
@@ -108,7 +107,6 @@ def build_launch(plan: Plan, step: Step, limits: Limits, own_processes: int) -> 
         config=config,
         stdin=b"",
         limits=limits,
-        requests=False,
         output_stops=False,
         flags=far.BUILD | far.EXECUTABLE,
     )
@@ -137,7 +135,6 @@ def command_launch(
         config=config,
         stdin=job.stdin.encode("utf-8", "surrogatepass") if job.kind == "script" else b"",
         limits=limits,
-        requests=False,
         output_stops=job.kind == "script",
         flags=far.EXECUTABLE,
     )

@@ -49,7 +49,6 @@ class Launch:
     config: dict[str, Any]
     stdin: bytes
     limits: Limits
-    requests: bool
     output_stops: bool
     bundle: bytes = bytes(4)
     flags: int = 0
@@ -151,7 +150,7 @@ class Tree:
             theirs["payload"] = memory_file(launch.bundle, codec.encode(launch.config))
             theirs["stdin"] = memory_file(launch.stdin)
             for name in ("status", "channel", "requests", "out", "err"):
-                if name == "requests" and not launch.requests:
+                if name == "requests" and not launch.config["requests"]:
                     continue
                 reader, writer = os.pipe()
                 incoming = name != "requests"

@@ -12,14 +12,13 @@ carry values, and the supervisor trusts exit statuses only as PID 1 reports them
 from __future__ import annotations
 
 import builtins
-import errno
 import gc
 import os
 import sys
 import types
 
 from sandbox import codec, frames
-from sandbox.inside import suite
+from sandbox.inside import suite, told
 from sandbox.inside.recorder import Recorder
 
 TYPE_CHECKING = False  # importing typing would cost more than the rest of the launcher
@@ -36,24 +35,14 @@ BUILT = b"B"
 # First byte of an outcome: a value, an exception, a value that has no encoding.
 VALUE, ERROR, UNENCODABLE = b"v", b"e", b"u"
 
-MAX_MESSAGE = 1000
 EXIT_CHANNEL_LOST = 71
 _MUTABLE = (list, dict, set, bytearray)
 # An answer carries values inside a list of a list, and must itself be no deeper than may be sent.
 _CARRIED_DEPTH = codec.MAX_DEPTH - 2
 
 # Taken now: the program may replace them in their modules.
-_ERRORS = {
-    name: value
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, BaseException)
-}
-_write, _read, _getpid, _exit, _listdir = os.write, os.read, os.getpid, os._exit, os.listdir
-_set_blocking = os.set_blocking
-_FORKING = ("fork", "forkpty", "fork_exec", "_fork_exec", "vfork", "posix_spawn", "posix_spawnp")
+_write, _read, _getpid, _exit, _set_blocking = os.write, os.read, os.getpid, os._exit, os.set_blocking
 _OWN_FRAMES = 16
-# Processes and threads that the program may have.
-_most_tasks = [0]
 
 
 class Channel:
@@ -143,7 +132,7 @@ def resume(encoded: bytes) -> NoReturn:
 
 def main(config: dict[str, Any], work: str, out: int, requests: int) -> NoReturn:
     channel = Channel(out, requests, config["nonce"])
-    _most_tasks[0] = config["limits"]["processes"]
+    told.allow(config["limits"]["processes"])
     # The frames of this module are not the program's doing.
     sys.setrecursionlimit(sys.getrecursionlimit() + _OWN_FRAMES)
     _forget_ourselves(config, work)
@@ -241,64 +230,8 @@ def flush() -> None:
             del error
 
 
-def name_of(kind: type) -> str:
-    """The class's name; "own." stands before one that only a builtin exception may have."""
-    name = type.__getattribute__(kind, "__name__")
-    text = str.encode(name, "utf-8", "backslashreplace")[:100].decode("utf-8", "ignore")
-    return text if _ERRORS.get(text, kind) is kind else f"own.{text}"
-
-
-def message_of(error: BaseException) -> str:
-    """The exception's own text, as an exact str of bounded length, whatever its class does."""
-    try:
-        text = str(error)
-        return str.encode(text, "utf-8", "backslashreplace")[: 4 * MAX_MESSAGE].decode("utf-8", "ignore")[
-            :MAX_MESSAGE
-        ]
-    except BaseException:
-        return "<unprintable>"
-
-
-def cause_of(error: BaseException) -> str:
-    """Which limit made this exception, if one did: "memory", "processes" or ""."""
-    if isinstance(error, MemoryError):
-        return "memory"
-    refused = (isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN) or (
-        type(error) is RuntimeError and error.args == ("can't start new thread",)
-    )
-    # Both have other causes too: a pipe that is empty, a stack that does not fit.
-    return "processes" if refused and (_raised_by_fork(error) or _crowded()) else ""
-
-
-def _raised_by_fork(error: BaseException) -> bool:
-    """Whether the innermost function that the error came out of is one that makes processes."""
-    try:
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        names = trace.tb_frame.f_code.co_names if trace is not None else ()
-        return any(name in _FORKING for name in names)
-    except BaseException:
-        return False
-
-
-def _crowded() -> bool:
-    """Whether as many processes and threads are alive as may be; True too where no /proc tells."""
-    try:
-        pids = [name for name in _listdir("/proc") if name.isdigit()]
-    except OSError:
-        return True
-    tasks = 0
-    for pid in pids:
-        try:
-            tasks += len(_listdir(f"/proc/{pid}/task"))
-        except OSError:
-            continue  # it has ended meanwhile, or it is PID 1, which nobody may look at
-    return not pids or tasks >= _most_tasks[0]
-
-
 def fail(channel: Channel, category: str, error: BaseException) -> None:
-    described = [category, name_of(type(error)), message_of(error), cause_of(error)]
+    described = [category, told.name_of(type(error)), told.message_of(error), told.cause_of(error)]
     channel.send(FAILURE, codec.encode(described))
 
 
@@ -307,11 +240,13 @@ def outcome_of(call: Callable[[], Any], max_bytes: int) -> tuple[bytes, BaseExce
     try:
         value = call()
     except BaseException as error:
-        return ERROR + codec.encode([name_of(type(error)), message_of(error), cause_of(error)]), error
+        return ERROR + codec.encode(
+            [told.name_of(type(error)), told.message_of(error), told.cause_of(error)]
+        ), error
     try:
         return VALUE + codec.encode(value, max_bytes=max_bytes), None
     except codec.EncodeError as error:
-        return UNENCODABLE + codec.encode([name_of(type(value)), str(error), ""]), None
+        return UNENCODABLE + codec.encode([told.name_of(type(value)), str(error), ""]), None
 
 
 class _Apply:
@@ -490,7 +425,7 @@ def _error_shape(error: BaseException | None) -> list[Any] | None:
         args = list(error.args)
         codec.encode(args, max_bytes=1 << 16, max_depth=_CARRIED_DEPTH)
     except Exception:
-        args = [message_of(error)]
+        args = [told.message_of(error)]
     return [base.__name__, base is kind, args]
 
 
