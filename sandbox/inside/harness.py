@@ -231,8 +231,7 @@ def flush() -> None:
 
 
 def fail(channel: Channel, category: str, error: BaseException) -> None:
-    described = [category, told.name_of(type(error)), told.message_of(error), told.cause_of(error)]
-    channel.send(FAILURE, codec.encode(described))
+    channel.send(FAILURE, codec.encode([category, *told.of(error)]))
 
 
 def outcome_of(call: Callable[[], Any], max_bytes: int) -> tuple[bytes, BaseException | None]:
@@ -240,9 +239,7 @@ def outcome_of(call: Callable[[], Any], max_bytes: int) -> tuple[bytes, BaseExce
     try:
         value = call()
     except BaseException as error:
-        return ERROR + codec.encode(
-            [told.name_of(type(error)), told.message_of(error), told.cause_of(error)]
-        ), error
+        return ERROR + codec.encode(told.of(error)), error
     try:
         return VALUE + codec.encode(value, max_bytes=max_bytes), None
     except codec.EncodeError as error:

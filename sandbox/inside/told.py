@@ -31,6 +31,11 @@ def allow(tasks: int) -> None:
     _most_tasks[0] = tasks
 
 
+def of(error: BaseException) -> list[str]:
+    """Name of the class, message, and the limit that made it: "memory", "processes" or ""."""
+    return [name_of(type(error)), message_of(error), _cause_of(error)]
+
+
 def name_of(kind: type) -> str:
     """The class's name; "own." stands before one that only a builtin exception may have."""
     name = type.__getattribute__(kind, "__name__")
@@ -49,8 +54,7 @@ def message_of(error: BaseException) -> str:
         return "<unprintable>"
 
 
-def cause_of(error: BaseException) -> str:
-    """Which limit made this exception, if one did: "memory", "processes" or ""."""
+def _cause_of(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "memory"
     refused = (isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN) or (

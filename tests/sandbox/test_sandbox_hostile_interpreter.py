@@ -145,7 +145,7 @@ def test_a_tracer_may_change_what_the_harness_sends_but_not_what_is_right(arena:
 CODEC_HUNT = """
 import gc, os, sys, types
 def functions():
-    names = ("encode", "put", "send", "pack", "outcome_of", "cause_of", "name_of", "fail", "main", "finish")
+    names = ("encode", "put", "send", "pack", "outcome_of", "of", "name_of", "fail", "main", "finish")
     frame, found = sys._getframe(), []
     spaces = [one for one in gc.get_objects() if type(one) is dict and "__name__" in one]
     while frame:
