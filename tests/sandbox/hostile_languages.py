@@ -9,9 +9,11 @@ same Sandbox, right values and a world as the first one found it.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,70 @@ WAITING = Limits(wall_s=0.6, cpu_s=20.0)
 WORKING = Limits(wall_s=30.0, cpu_s=0.5)
 CALLS = (Call((2, 3)), Call((-1, 4)), Call((7, 8)))
 RIGHT = tuple(Equals(value) for value in (6, -4, 56))
+
+# What no program may see, and what none may change.
+HIDDEN = [
+    *(
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/hostname",
+        "/etc/ssh",
+        "/root/.ssh",
+        "/root/.bashrc",
+        "/home",
+        "/var",
+    ),
+    *("/run", "/boot", "/sys/kernel", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/tty", "/dev/pts"),
+    *(
+        f"/proc/1/{name}"
+        for name in ("environ", "maps", "mem", "fd", "root/etc/passwd", "cwd/etc", "task", "exe")
+    ),
+    *(f"/proc/{os.getpid()}/{name}" for name in ("environ", "root", "fd", "maps", "cmdline")),
+    *(
+        "/proc/kcore",
+        "/proc/kmsg",
+        "/proc/keys",
+        "/proc/sysrq-trigger",
+        "/proc/net/tcp",
+        "/proc/self/root/etc/passwd",
+    ),
+    *(str(Path(__file__)), str(Path(__file__).parents[2] / "pyproject.toml"), "/tmp/calls.bin"),
+]
+CLOSED = [
+    *(
+        "/new",
+        "/usr/new",
+        "/usr/lib/new",
+        "/lib/new",
+        "/bin/new",
+        "/etc/new",
+        "/etc/ld.so.preload",
+        "/dev/new",
+    ),
+    *(
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/ns_last_pid",
+        "/proc/self/oom_score_adj",
+        "/proc/1/mem",
+    ),
+    *(
+        "/proc/self/uid_map",
+        "/proc/self/setgroups",
+        "/proc/self/attr/current",
+        "/sys/new",
+        "/etc/ld.so.cache",
+    ),
+    *(
+        "/dev/random",
+        "/usr/bin/gcc",
+        "/usr/bin/mono",
+        "/usr/bin/node",
+        "/usr/bin/python3",
+        "/usr/include/stdio.h",
+        "/root/new",
+        "/home/new",
+    ),
+]
 
 # Each language's frame around `attack`: a solution whose `f` should multiply, and a script.
 _FRAMES = {
@@ -310,3 +376,11 @@ def unharmed(ring: Ring) -> Iterator[None]:
     """A module's fixture, used by each test: whatever a test ran, honest programs come out right after it."""
     yield
     ring.look()
+
+
+def ends_as_told(ring: Ring, end: tuple[tuple[str, str], Limits, str, str]) -> None:
+    """Fail unless an attack (language, text) ends as named: when it is called, and when it is a script."""
+    (lang, attack), limits, called, ran = end
+    results = ring.both(lang, attack, limits)
+    assert results[0].status in called.split(), results[0]
+    assert results[1].status in ran.split(), results[1]

@@ -1,13 +1,12 @@
 # ruff: noqa: E501 - a hostile program stands on one line where it can
 """Hostile programs in Java and C#: none passes, gets out, outlives its job or harms the next one."""
 
-import os
 import socket
 from pathlib import Path
 
 import hostile_languages
 import pytest
-from hostile_languages import PATIENT, WAITING, WORKING, Ring, framed
+from hostile_languages import CLOSED, HIDDEN, PATIENT, WAITING, WORKING, Ring, ends_as_told, framed
 
 from sandbox import ErrorRecord, Limits
 
@@ -17,48 +16,6 @@ unharmed = pytest.fixture(autouse=True)(hostile_languages.unharmed)
 MANAGED = ("java", "csharp")
 SMALL = Limits(wall_s=30.0, cpu_s=20.0, memory_mb=64)
 CROWD = Limits(wall_s=2.0, cpu_s=20.0, processes=8)
-HIDDEN = [
-    *(
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/hostname",
-        "/root/.bashrc",
-        "/home",
-        "/var",
-        "/run",
-        "/boot",
-        "/sys/kernel",
-    ),
-    *(f"/proc/1/{name}" for name in ("environ", "maps", "mem", "fd", "root/etc", "cwd", "task", "exe")),
-    *(f"/proc/{os.getpid()}/{name}" for name in ("environ", "root", "fd", "maps")),
-    *(
-        str(Path(__file__)),
-        str(Path(__file__).parents[2]),
-        "/tmp/calls.bin",
-        "/dev/mem",
-        "/proc/kcore",
-        "/proc/net/tcp",
-    ),
-]
-CLOSED = [
-    *(
-        "/new",
-        "/usr/new",
-        "/usr/lib/new",
-        "/etc/new",
-        "/etc/ld.so.preload",
-        "/dev/new",
-        "/sys/new",
-        "/root/new",
-    ),
-    *(
-        "/proc/sys/kernel/core_pattern",
-        "/proc/self/oom_score_adj",
-        "/proc/1/mem",
-        "/dev/random",
-        "/usr/bin/mono",
-    ),
-]
 WORLD = {
     "java": """
         static String attack() {
@@ -344,10 +301,7 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_an_end_is_told_as_what_it_was(ring: Ring, name: str) -> None:
-    (lang, attack), limits, called, ran = ENDS[name]
-    results = ring.both(lang, attack, limits)
-    assert results[0].status in called.split(), results[0]
-    assert results[1].status in ran.split(), results[1]
+    ends_as_told(ring, ENDS[name])
 
 
 LIES = {

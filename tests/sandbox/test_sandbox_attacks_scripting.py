@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hostile_languages
 import pytest
-from hostile_languages import PATIENT, WAITING, WORKING, Ring
+from hostile_languages import CLOSED, HIDDEN, PATIENT, WAITING, WORKING, Ring, ends_as_told
 
 from sandbox import ErrorRecord, Limits
 
@@ -17,48 +17,6 @@ unharmed = pytest.fixture(autouse=True)(hostile_languages.unharmed)
 SCRIPTING = ("javascript", "typescript", "ruby", "php")
 SMALL = Limits(wall_s=30.0, cpu_s=20.0, memory_mb=64)
 CROWD = Limits(wall_s=1.5, cpu_s=20.0, processes=8)
-HIDDEN = [
-    *(
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/hostname",
-        "/root/.bashrc",
-        "/home",
-        "/var",
-        "/run",
-        "/boot",
-        "/sys/kernel",
-    ),
-    *(f"/proc/1/{name}" for name in ("environ", "maps", "mem", "fd", "root/etc", "cwd", "task", "exe")),
-    *(f"/proc/{os.getpid()}/{name}" for name in ("environ", "root", "fd", "maps")),
-    *(
-        str(Path(__file__)),
-        str(Path(__file__).parents[2]),
-        "/tmp/calls.bin",
-        "/dev/mem",
-        "/proc/kcore",
-        "/proc/net/tcp",
-    ),
-]
-CLOSED = [
-    *(
-        "/new",
-        "/usr/new",
-        "/usr/lib/new",
-        "/etc/new",
-        "/etc/ld.so.preload",
-        "/dev/new",
-        "/sys/new",
-        "/root/new",
-    ),
-    *(
-        "/proc/sys/kernel/core_pattern",
-        "/proc/self/oom_score_adj",
-        "/proc/1/mem",
-        "/dev/random",
-        "/usr/bin/node",
-    ),
-]
 WORLD = {
     "javascript": """
         function attack() {
@@ -374,10 +332,7 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_an_end_is_told_as_what_it_was(ring: Ring, name: str) -> None:
-    (lang, attack), limits, called, ran = ENDS[name]
-    results = ring.both(lang, attack, limits)
-    assert results[0].status in called.split(), results[0]
-    assert results[1].status in ran.split(), results[1]
+    ends_as_told(ring, ENDS[name])
 
 
 # A value that claims to be what it is not. It comes back as what it is, or does not come back.
