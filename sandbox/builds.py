@@ -49,16 +49,14 @@ class Build:
         return sum(map(len, self.files.values())) + len(self.stdout) + len(self.stderr)
 
 
-def default_folder() -> Path | None:
-    """`$ASSAY_CACHE/builds`, or `assay/builds` in the user's cache folder; None for a user without a home."""
-    own = os.environ.get("ASSAY_CACHE")
+def cache_folder(name: str) -> Path | None:
+    """`$ASSAY_CACHE/<name>`, or `assay/<name>` in the user's cache folder; None for a user without a home."""
+    if own := os.environ.get("ASSAY_CACHE"):
+        return Path(own) / name
     try:
-        base = (
-            Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
-        )
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay" / name
     except RuntimeError:
         return None
-    return base / "builds"
 
 
 class Builds:

@@ -39,7 +39,7 @@ def python_settings(
 
 def system_settings(toolchain: Toolchain) -> Settings:
     """The server whose root holds the system's programs and what else a toolchain needs."""
-    return Settings(True, _outermost([*_SYSTEM, *_python_paths(), *toolchain.binds]))
+    return Settings(True, _system_paths(tuple(toolchain.binds)))
 
 
 def python_launch(
@@ -198,6 +198,11 @@ def _python_paths() -> tuple[str, ...]:
         wanted.append(f"{folder}/{library}")
     wanted += ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"]
     return _outermost(wanted)
+
+
+@functools.cache
+def _system_paths(binds: tuple[str, ...]) -> tuple[str, ...]:
+    return _outermost([*_SYSTEM, *_python_paths(), *binds])
 
 
 def _outermost(wanted: Sequence[str]) -> tuple[str, ...]:

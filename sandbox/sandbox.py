@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from sandbox import doctor, languages, launches
 from sandbox.backends.bwrap import Bwrap
 from sandbox.backends.container import IMAGE, Containers
-from sandbox.builds import Build, Builds, default_folder
+from sandbox.builds import Build, Builds, cache_folder
 from sandbox.cgroups import sweep
 from sandbox.inside import root
 from sandbox.job import Job, Layer, Limits, Result, SandboxError, SandboxUnavailable
-from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, ToolchainMissing, build_key
+from sandbox.languages.base import BUILD_LIMITS, WORK, Language, Plan, Toolchain, build_key
 from sandbox.pool import Pool
 from sandbox.process import Launch, Worker
 from sandbox.server import Server, Settings
@@ -167,7 +167,7 @@ class Sandbox:
         for path in self.packages:
             if not Path(path).is_dir():
                 raise SandboxError(f"packages: {path} is not a folder")
-        self._builds = Builds(None if cache is None else Path(cache) if cache else default_folder())
+        self._builds = Builds(None if cache is None else Path(cache) if cache else cache_folder("builds"))
         self._pool = Pool(most=2 * workers + 2)
         self._bwrap = Bwrap() if backend == "bwrap" else None
         self._containers = (
@@ -335,7 +335,7 @@ class Sandbox:
             raise SandboxError(f"{language.title} runs jobs of kind {', '.join(language.kinds)} only")
         try:
             toolchain = language.find()
-        except ToolchainMissing as error:
+        except SandboxError as error:
             return Result("infra_error", detail=str(error))
         plan = language.plan(job, toolchain)
         settings = launches.system_settings(toolchain)

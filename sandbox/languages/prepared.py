@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from sandbox.builds import cache_folder
 from sandbox.job import SandboxError
 
 # Go's standard library takes 25 s of two cores to compile.
@@ -55,9 +56,12 @@ def folder(name: str, parts: Iterable[str | bytes], fill: Callable[[Path, Path],
 
 
 def _root() -> Path:
-    if given := os.environ.get("ASSAY_CACHE"):
-        return Path(given) / "toolchains"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay" / "toolchains"
+    found = cache_folder("toolchains")
+    if found is None:
+        raise SandboxError(
+            "no home folder to keep toolchains in: set ASSAY_CACHE to a folder of yours"
+        )
+    return found
 
 
 def _check_owner(path: Path) -> None:

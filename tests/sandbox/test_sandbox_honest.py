@@ -8,6 +8,7 @@ import pytest
 from dynamic import need
 
 from sandbox import Call, Job, Limits, Result, Sandbox, SandboxError
+from sandbox.languages import prepared
 from sandbox.names import script_file
 
 PACKAGES = Path(numpy.__file__).parents[1]
@@ -123,6 +124,23 @@ def test_jobs_that_fail_to_come_cost_no_result_of_those_that_came(box: Sandbox) 
     assert [next(results).stdout, next(results).stdout] == ["1\n", "2\n"]
     with pytest.raises(RuntimeError, match="no more"):
         next(results)
+
+
+def test_a_user_without_a_home_has_no_cache_and_is_told_where_one_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    need("java")
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("ASSAY_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(SandboxError, match="set ASSAY_CACHE"):
+        prepared.folder("java", ["another"], lambda *_: None)
+    with Sandbox() as box:
+        assert script(box, "python", "print(1)").stdout == "1\n"
 
 
 @pytest.mark.parametrize(
