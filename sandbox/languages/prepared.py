@@ -58,9 +58,7 @@ def folder(name: str, parts: Iterable[str | bytes], fill: Callable[[Path, Path],
 def _root() -> Path:
     found = cache_folder("toolchains")
     if found is None:
-        raise SandboxError(
-            "no home folder to keep toolchains in: set ASSAY_CACHE to a folder of yours"
-        )
+        raise SandboxError("no home folder to keep toolchains in: set ASSAY_CACHE to a folder of yours")
     return found
 
 
