@@ -1,4 +1,17 @@
-"""Run untrusted programs in namespaces of their own and say what happened."""
+"""Run untrusted programs in namespaces of their own and say what happened.
+
+Where what is:
+* `job`: what goes in and what comes out; `sandbox`: the front door; `names`: languages and their files.
+* `launches`, `process`, `verdict`: one job, from what is started to its status; `pool`, `server`, `cgroups`:
+  warm workers and their memory; `builds`: what compilers made.
+* `inside/`: what runs on the far side, before and beside the program; `farside`: how it gets there.
+* `languages/`: how each is built, run and called; the programs that answer calls are in `languages/harness/`.
+* `backends/`: bubblewrap, containers, servers; `service`, `handler`: such a server; `wire`, `fusion` and
+  `timed`: what both ends of HTTP share.
+* `codec`, `frames`: values and messages on a stream that hostile code may write to.
+* `compare`, `judge`, `suites`, `checker`, `outputs`, `show`: right or wrong, decided outside.
+* `doctor`: which layers hold on this machine.
+"""
 
 from sandbox.checker import Checker, check_with
 from sandbox.codec import DecodeError, EncodeError, decode, encode
