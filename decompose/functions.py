@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from decompose.grammars import tree_depth
 from decompose.source import read
 from schemas.records import FunctionSpan
 
@@ -21,7 +22,10 @@ def functions(code: str, language: str = "Python") -> list[FunctionSpan]:
         AssayError: programs of that language cannot be taken apart.
     """
     source = read(code, language)
-    return [dataclasses.replace(step.span, calls=source.callees(step)) for step in source.steps]
+    return [
+        dataclasses.replace(step.span, calls=source.callees(step), depth=tree_depth(step.node))
+        for step in source.steps
+    ]
 
 
 def source_of(code: str, span: FunctionSpan) -> str:

@@ -149,7 +149,7 @@ def walk(node: Node) -> Iterator[tuple[Node, int]]:
             level -= 1
 
 
-def tree_depth(tree: Tree, most: int = sys.maxsize) -> int:
+def tree_depth(tree: Tree | Node, most: int = sys.maxsize) -> int:
     """Nodes on the longest path from the root to a leaf, both included; looks no deeper than `most`."""
     cursor = tree.walk()
     level = deepest = 1

@@ -176,14 +176,17 @@ def _definition(
     first = next(child for child in body.named_children if child.type != "comment")
     span = FunctionSpan(
         name=".".join((*path, meant.name)),
+        kind=_kind(meant, path),
         start_byte=node.start_byte,
         end_byte=end,
         signature=data[inner.start_byte : head_end].decode(),
         docstring=None if doc is None else doc.encode("utf-8", "backslashreplace").decode(),
         calls=[],
+        depth=0,
     )
     return Definition(
         span=span,
+        node=inner,
         step=step,
         head_end=head_end,
         line_end=line_end,
@@ -195,6 +198,18 @@ def _definition(
         body=body,
         meaning=meant,
     )
+
+
+def _kind(meant: FunctionNode, path: tuple[str, ...]) -> str:
+    if not path:
+        return "function"
+    if meant.name in ("__init__", "__new__"):
+        return "constructor"
+    for one in meant.decorator_list:
+        told = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+        if told in ("property", "cached_property", "setter", "getter", "deleter"):
+            return "property"
+    return "method"
 
 
 class Names:

@@ -27,7 +27,8 @@ class Definition:
     """One outermost function definition of a program; every number is a byte offset.
 
     Attributes:
-        span: what the `functions` column holds of it, `calls` left empty: see `Source.callees`.
+        span: what the `functions` column holds of it; `calls` is empty (see `Source.callees`), `depth` 0.
+        node: its syntax node, without decorators and export or template clauses around it.
         step: whether it is a step: it is what its name means when the program has been loaded.
         head_end: one past the token that ends the signature.
         line_end: one past the last byte of the signature's last line, its line ending excluded.
@@ -42,6 +43,7 @@ class Definition:
     """
 
     span: FunctionSpan
+    node: Node
     step: bool
     head_end: int
     line_end: int

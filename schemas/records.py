@@ -192,25 +192,36 @@ class PreferencePair:
 class ProblemTest:
     """One piece of a problem's suite."""
 
-    kind: str = column("`check` (source of `def check(candidate)`), `assert`, `stdin` or `unittest`")
-    code: Text | None = column("source of the test; null for `stdin`")
+    kind: str = column("`check` (source of `def check(candidate)`), `assert`, `unittest`, `stdin` or `call`")
+    code: Text | None = column("source of the test; null for `stdin` and `call`")
     stdin: Text | None = column("standard input; null unless kind is `stdin`")
     stdout: Text | None = column("expected standard output; null unless kind is `stdin`")
+    args: Text | None = column("arguments of a call as a JSON list; null unless kind is `call`")
+    expected: Text | None = column(
+        "what the call returns, as JSON; null unless kind is `call`, and where the reference decides"
+    )
 
 
 @record(table="problems", sort=())
 class Problem:
     """A programming problem as published, with its reference solution and suite."""
 
-    id: str = column("hash of source, name, prompt, solution and tests")
+    id: str = column("hash of source, name, language, prompt, solution and tests")
     name: str = column("the problem's name in its source, such as HumanEval/7")
     prompt: Text = column("statement as shown to a model")
     language: str = column("programming language of the solution")
-    entry_point: str = column("function that the suite calls")
+    entry_point: str | None = column("function that the suite calls; null for a program that reads its input")
     solution: Text = column("the whole reference program")
+    references: list[Text] = column("other published solutions in this language, tried in order after it")
     tests: list[ProblemTest] = column("the suite")
+    tolerance: float = column("difference up to which numbers that calls return are equal; 0 for exact")
+    time_limit_s: float | None = column("seconds that a run may take; null when the source does not tell")
+    memory_limit_mb: Int32 | None = column("MiB that a run may take; null when the source does not tell")
     source: str = column("file or dataset it was imported from")
     license: str | None = column("SPDX id of the problem set's licence; null when the source does not tell")
+    difficulty: str | None = column("difficulty as its source tells it; null when not known")
+    released: str | None = column("date on which it was published, YYYY-MM-DD; null when not known")
+    url: str | None = column("where it was published; null when not known")
 
 
 @record()
@@ -218,11 +229,13 @@ class FunctionSpan:
     """A function of a program: a step."""
 
     name: str = column("qualified name, such as `solve` or `Stack.push`")
+    kind: str = column("`function`, `method`, `constructor` or `property`")
     start_byte: int = column("first byte of the definition, decorators included (UTF-8)")
     end_byte: int = column("one past its last byte")
-    signature: str = column("the `def` line without the body, as written")
-    docstring: Text | None = column("docstring as written, without quotes; null when none")
+    signature: str = column("the definition up to its body, as written, decorators left out")
+    docstring: Text | None = column("docstring or doc comment as written, without its marks; null when none")
     calls: list[str] = column("functions of the same program that it calls, in order of first call")
+    depth: Int32 = column("levels of its syntax tree")
 
 
 @record(table="programs", sort=())
@@ -233,11 +246,16 @@ class Program:
     problem_id: str = column("id of the problem")
     problem: str = column("name of the problem in its source")
     language: str = column("programming language")
-    entry_point: str = column("function that the suite calls")
+    entry_point: str | None = column("function that the suite calls; null for a program that reads its input")
     code: Text = column("the whole program; it passes the problem's suite")
     functions: list[FunctionSpan] = column("its functions, in order of position; byte spans index `code`")
-    skeleton: Text = column("`code` with each body replaced by `pass`, signatures and docstrings kept")
-    decomposed_by: str = column("`as-written` or the model that rewrote it")
+    skeleton: Text = column("`code` with each body replaced by one that does nothing, docstrings kept")
+    decomposed_by: str = column("`as-written`, `extracted-1` (helpers cut out), or the model that rewrote it")
+    prompt_version: str | None = column("template that the model was asked by; null without a model")
+    suite_kind: str = column(
+        "`split`: tests and program in sandboxes of their own; `unittest`: in one process, since values "
+        "cannot travel; `calls` or `script`: compared outside; `mixed`: several of these"
+    )
 
 
 @record(table="tests", sort=())
@@ -249,20 +267,72 @@ class FunctionTest:
     function: str = column("qualified name of the function under test")
     call: Text = column("arguments in the sandbox's tagged encoding")
     expected: Text = column("value or error of the reference, in the same encoding")
-    source: str = column("`harvested` from the original suite, `mutated` inputs, or the model that wrote it")
-    kills: list[Int32] = column("indices of the reference's mutants on which this test fails")
+    shown: Text = column("call and expected outcome as a person would write them, cut to a line")
+    source: str = column(
+        "`harvested` from the original suite, `mutated` or `generated` inputs, or the model that wrote it"
+    )
+    kills: list[Int32] = column("indices of the function's mutants (table `suites`) on which it fails")
+    timeouts: list[Int32] = column("of `kills`, those that did not end in time")
     mutants: Int32 = column("mutants of the function that were tried")
     selected: bool = column("in the smallest greedy set with the same kills")
+
+
+@record()
+class MutantFate:
+    """A fault that was put into a function of the reference, and what its tests made of it."""
+
+    operator: str = column("mutation operator")
+    detail: str = column("line and change, for a person")
+    killed: bool = column("a test fails on it, by a timeout too")
+    timeout: bool = column("it was killed by nothing but time")
+
+
+@record()
+class Count:
+    """A reason and how often it was met."""
+
+    reason: str = column("reason code")
+    count: Int32 = column("how often")
+
+
+@record(table="suites", sort=())
+class FunctionSuite:
+    """What is known of one function's unit tests: how many, how sharp, and what became of the others."""
+
+    id: str = column("hash of program and function")
+    program_id: str = column("id of the program")
+    function: str = column("qualified name of the function")
+    tests: Int32 = column("tests that were kept")
+    selected: Int32 = column("of these, in the smallest greedy set with the same kills")
+    mutants: list[MutantFate] = column("the faults that tests were tried on, in order of `tests.kills`")
+    mutation_score: float | None = column(
+        "share of the mutants that are killed; null without tests or mutants"
+    )
+    coverage: float | None = column(
+        "share of the function's statements that kept tests run; null without tests"
+    )
+    dropped: list[Count] = column("calls that became no test, by reason")
+    reason: str | None = column("why it has no test; null when it has one")
 
 
 @record()
 class Generator:
     """What made a candidate."""
 
-    model: str = column("model name, or `mutation` with its version")
+    model: str = column("model name, or `reference`, `variant-1` or `mutation-1`")
     temperature: float | None = column("sampling temperature; null when not sampled")
     seed: int = column("seed of the draw")
-    detail: str | None = column("for a mutation: operator and place")
+    detail: str | None = column("for a mutation: operator and place; for a sample: its number")
+    prompt_version: str | None = column("template that the model was asked by; null when not known")
+
+
+@record()
+class Piece:
+    """A run of bytes that a completion and the program in it have in common."""
+
+    program_byte: int = column("first byte in the program (UTF-8)")
+    completion_byte: int = column("first byte in the completion (UTF-8)")
+    bytes: int = column("length")
 
 
 @record(table="candidates", sort=())
@@ -272,7 +342,15 @@ class Candidate:
     id: str = column("hash of program and completion")
     problem_id: str = column("id of the problem")
     program_id: str = column("id of the program whose skeleton was completed")
-    completion: Text = column("the whole program as completed")
+    completion: Text = column("the text as the model wrote it, prose and fences included")
+    program: Text | None = column("the program found in `completion`; null where that is all of it")
+    pieces: list[Piece] = column(
+        "where parts of `program` stand in `completion`; empty where it is all of it"
+    )
+    fault: str | None = column(
+        "why no program was found: `empty`, `prose`, `other_language`, `unfilled` (the skeleton as it was) "
+        "or `tests_only`; null when one was"
+    )
     generator: Generator = column("what made it")
 
 
@@ -282,13 +360,22 @@ class Step:
 
     name: str = column("qualified name of the function")
     start_byte: int = column("first byte of the function in `completion` (UTF-8)")
-    end_byte: int = column("one past its last byte")
-    label: Int8 | None = column("1 all its tests pass, 0 one fails, null no valid test or no verdict")
-    tests_run: Int32 = column("unit tests that gave a verdict")
+    end_byte: int = column("one past its last byte; equal to `start_byte` where the completion lacks it")
+    label: Int8 | None = column("the label that counts: one of those below, as the recipe says")
+    reference_label: Int8 | None = column(
+        "1 all its tests pass beside the reference's other functions, 0 one fails, null no test or verdict"
+    )
+    own_label: Int8 | None = column("the same beside the candidate's own other functions")
+    judge_label: Int8 | None = column("what a model said of it without running it; null when not asked")
+    tests_run: Int32 = column("unit tests that gave a verdict beside the reference's functions")
     tests_passed: Int32 = column("of these, passed")
     reason: str = column(
         "`passed`, `failed`, `no_tests`, `missing`, `syntax_error`, `not_grafted`, or the sandbox's status"
     )
+    own_reason: str = column("the same beside the candidate's own functions")
+    first_failure: Text | None = column("first failing call: what was expected and what came; null when none")
+    mutation_score: float | None = column("mutation score of its tests; null without tests")
+    trust: str = column("`external`: values compared outside of the sandbox; `none` without a run")
 
 
 @record(table="steps", sort=())
@@ -297,19 +384,24 @@ class StepLabeledCandidate:
 
     id: str = column("id of the candidate")
     problem_id: str = column("id of the problem")
+    program_id: str = column("id of the program whose skeleton was completed")
     prompt: Text = column("statement and skeleton as shown to a model")
-    completion: Text = column("the whole program; byte offsets of `steps` index it as UTF-8")
+    completion: Text = column("the text as the model wrote it; byte offsets of `steps` index it as UTF-8")
+    program: Text | None = column("the program in it that was run; null where that is all of it")
     outcome: Int8 | None = column("1 passes the problem's suite, 0 fails it, null no verdict")
-    outcome_reason: str = column("`passed` or the sandbox's status")
+    outcome_reason: str = column("`passed`, the sandbox's status, or the candidate's fault")
+    outcome_detail: Text | None = column("what failed first; null when nothing did")
+    trust: str = column("of the outcome: `external`, `split` or `inproc` (which a program could forge)")
     steps: list[Step] = column("one entry a function of the reference program")
     conflict: str = column(
-        "`o1z0` passes though a step fails, `o0z1` fails though every labelled step passes, else `none`"
+        "`o1_z0` passes though a step fails, `o0_allz1` fails though every labelled step passes, else `none`"
     )
     language: str = column("programming language")
     source: str = column("file or dataset of the problem")
     license: str | None = column("SPDX id of the problem set's licence; null when not known")
     generator: Generator = column("what made the candidate")
     isolation: str = column("backend and layers that ran it")
+    limits: str = column("bounds of the suite's and of the steps' runs")
     split: str = column("`train` or `test`; all candidates of a problem are in one split")
 
 
@@ -371,6 +463,7 @@ TABLES: dict[str, type[Any]] = {
         Problem,
         Program,
         FunctionTest,
+        FunctionSuite,
         Candidate,
         StepLabeledCandidate,
         Trajectory,

@@ -289,7 +289,7 @@ def steps(reader: Reader) -> dict[str, Any]:
     """Outcomes and step labels of candidates, where they disagree, and by what made the candidate."""
     cells: Counter[tuple[str, str]] = Counter()
     outcomes: Counter[str] = Counter()
-    conflicts: Counter[str] = Counter({"none": 0, "o1z0": 0, "o0z1": 0})
+    conflicts: Counter[str] = Counter({"none": 0, "o1_z0": 0, "o0_allz1": 0})
     reasons: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     isolation: Counter[str] = Counter()

@@ -55,7 +55,9 @@ def sample(
         text = assemble(one.text, prompt, program["entry_point"])
         if text not in seen:
             seen.add(text)
-            generator = Generator(model=one.model, temperature=one.temperature, seed=one.seed, detail=None)
+            generator = Generator(
+                model=one.model, temperature=one.temperature, seed=one.seed, detail=None, prompt_version=None
+            )
             made.append(_candidate(program, text, generator))
     return Keep(tuple(made))
 
@@ -64,7 +66,7 @@ def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> 
     code, draw = program["code"], rng(seed, "sample", program["id"])
 
     def candidate(text: str, model: str, detail: str | None) -> Candidate:
-        generator = Generator(model=model, temperature=None, seed=seed, detail=detail)
+        generator = Generator(model=model, temperature=None, seed=seed, detail=detail, prompt_version=None)
         return _candidate(program, text, generator)
 
     yield candidate(code, REFERENCE, None)
@@ -133,5 +135,8 @@ def _candidate(program: Mapping[str, Any], completion: str, generator: Generator
         problem_id=program["problem_id"],
         program_id=program["id"],
         completion=completion,
+        program=None,
+        pieces=[],
+        fault=None,
         generator=generator,
     )

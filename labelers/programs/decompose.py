@@ -38,7 +38,7 @@ def decompose(problem: Mapping[str, Any], config: DecomposeConfig) -> Outcome:
         return shaped
     bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
     names = module_functions(shaped.functions)
-    jobs = runs.split_jobs(shaped.code, suites(problem), shaped.entry_point, names, bounds)
+    jobs = runs.split_jobs(shaped.code, suites(problem), shaped.entry_point or "", names, bounds)
     for number, result in enumerate(runs.run_all(jobs, config.workers)):
         if result.status != "ok":
             reason = "infra_error" if result.status == "infra_error" else "reference_fails_suite"
@@ -78,6 +78,8 @@ def _shape(problem: Mapping[str, Any], config: DecomposeConfig) -> Program | Dro
         functions=spans,
         skeleton=blank,
         decomposed_by=_AS_WRITTEN,
+        prompt_version=None,
+        suite_kind="split",
     )
 
 

@@ -152,19 +152,30 @@ class Verifier:
                     start_byte=start,
                     end_byte=stop,
                     label=label,
+                    reference_label=label,
+                    own_label=None,
+                    judge_label=None,
                     tests_run=run,
                     tests_passed=passed,
                     reason=reason,
+                    own_reason="not_run",
+                    first_failure=None,
+                    mutation_score=None,
+                    trust="external" if run else "none",
                 )
             )
         generator = candidate["generator"]
         return StepLabeledCandidate(
             id=candidate["id"],
             problem_id=candidate["problem_id"],
+            program_id=self.program["id"],
             prompt=self.prompt,
             completion=completion,
+            program=candidate["program"],
             outcome=outcome,
             outcome_reason="passed" if worst.status == "ok" else worst.status,
+            outcome_detail=worst.detail or None,
+            trust=worst.trust,
             steps=steps,
             conflict=conflict_of(outcome, [step.label for step in steps]),
             language=self.program["language"],
@@ -172,6 +183,7 @@ class Verifier:
             license=self.problem["license"],
             generator=generator if isinstance(generator, Generator) else Generator(**generator),
             isolation=f"{worst.backend}, isolation {worst.isolation}, suite {worst.trust}, steps external",
+            limits="",
             split=split_of(self.seed, candidate["problem_id"], self.config.test_share),
         )
 
@@ -199,13 +211,13 @@ def _verdict(result: Result, expected: Sequence[runs.Outcome]) -> _Verdict:
 
 
 def conflict_of(outcome: int | None, labels: Sequence[int | None]) -> str:
-    """Whether outcome and steps disagree: `o1z0`, `o0z1` or `none` (see the `steps` table).
+    """Whether outcome and steps disagree: `o1_z0`, `o0_allz1` or `none` (see the `steps` table).
 
     Steps without a label do not count, and where no step has one there is no disagreement.
     """
     known = [label for label in labels if label is not None]
     if outcome == 1 and 0 in known:
-        return "o1z0"
+        return "o1_z0"
     if outcome == 0 and known and all(label == 1 for label in known):
-        return "o0z1"
+        return "o0_allz1"
     return "none"

@@ -60,9 +60,16 @@ def parse_problem(row: Row, source: str, license_id: str | None = None) -> Probl
         language="Python",
         entry_point=entry_point,
         solution=solution,
-        tests=[ProblemTest(kind="check", code=test, stdin=None, stdout=None)],
+        references=[],
+        tests=[ProblemTest(kind="check", code=test, stdin=None, stdout=None, args=None, expected=None)],
+        tolerance=0.0,
+        time_limit_s=None,
+        memory_limit_mb=None,
         source=source,
         license=license_id,
+        difficulty=None,
+        released=None,
+        url=None,
     )
 
 

@@ -61,6 +61,11 @@ def check(candidate):
 """
 
 
+def test_of(kind: str, code: str) -> ProblemTest:
+    """A piece of a suite that is source."""
+    return ProblemTest(kind=kind, code=code, stdin=None, stdout=None, args=None, expected=None)
+
+
 def problem_of(
     solution: str = SOLUTION,
     suite: str | None = SUITE,
@@ -69,7 +74,7 @@ def problem_of(
     **other: Any,
 ) -> dict[str, Any]:
     """A problem row."""
-    tests = [] if suite is None else [ProblemTest(kind=kind, code=suite, stdin=None, stdout=None)]
+    tests = [] if suite is None else [test_of(kind, suite)]
     fields = {
         "id": content_id("golden", solution, suite or "", entry),
         "name": "golden/0",
@@ -77,9 +82,16 @@ def problem_of(
         "language": "Python",
         "entry_point": entry,
         "solution": solution,
+        "references": [],
         "tests": tests,
+        "tolerance": 0.0,
+        "time_limit_s": None,
+        "memory_limit_mb": None,
         "source": "golden.jsonl",
         "license": "MIT",
+        "difficulty": None,
+        "released": None,
+        "url": None,
     }
     row: dict[str, Any] = as_row(Problem(**{**fields, **other}))
     return row
@@ -110,7 +122,10 @@ def candidate_of(program: dict[str, Any], completion: str) -> dict[str, Any]:
             problem_id=program["problem_id"],
             program_id=program["id"],
             completion=completion,
-            generator=Generator(model="hand", temperature=None, seed=0, detail=None),
+            program=None,
+            pieces=[],
+            fault=None,
+            generator=Generator(model="hand", temperature=None, seed=0, detail=None, prompt_version=None),
         )
     )
     return row

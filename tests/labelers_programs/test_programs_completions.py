@@ -109,7 +109,13 @@ def test_completions_come_on_top_of_what_is_made_and_once_each(run: RunDir, tmp_
     found = list(run.rows("candidates"))
     assert len(found) == 3
     assert found[-1]["completion"] == other
-    assert found[-1]["generator"] == {"model": "m", "temperature": 0.7, "seed": 3, "detail": None}
+    assert found[-1]["generator"] == {
+        "model": "m",
+        "temperature": 0.7,
+        "seed": 3,
+        "detail": None,
+        "prompt_version": None,
+    }
 
 
 def test_a_changed_file_of_completions_changes_the_unit(run: RunDir, tmp_path: Path) -> None:

@@ -85,17 +85,14 @@ def test_assertions_share_a_file_and_checks_stand_alone() -> None:
         ("stdin", None),
         ("unittest", "x"),
     ]
-    tests = [ProblemTest(kind=kind, code=code, stdin=None, stdout=None) for kind, code in kinds]
+    tests = [test_of(kind, code) for kind, code in kinds]
     assert suites(problem_of(tests=tests)) == ["assert 1\nassert 2\n", SUITE, "x"]
 
 
 def test_every_file_of_a_suite_has_to_pass() -> None:
     codes = ["assert total([10, 20]) == 33", SUITE, "assert add_tax(5) == 7"]
     kinds = ["assert", "check", "unittest"]
-    tests = [
-        ProblemTest(kind=kind, code=code, stdin=None, stdout=None)
-        for kind, code in zip(kinds, codes, strict=True)
-    ]
+    tests = [test_of(kind, code) for kind, code in zip(kinds, codes, strict=True)]
     outcome = decompose(problem_of(tests=tests), DECOMPOSE)
     assert isinstance(outcome, Drop)
     assert (outcome.detail or "").startswith("file 3 of 3: failed")

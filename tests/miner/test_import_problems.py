@@ -67,9 +67,16 @@ def test_row_becomes_a_problem_with_all_columns(tmp_path: Path) -> None:
         language="Python",
         entry_point="add",
         solution=PROMPT + SOLUTION,
-        tests=[ProblemTest(kind="check", code=TEST, stdin=None, stdout=None)],
+        references=[],
+        tests=[ProblemTest(kind="check", code=TEST, stdin=None, stdout=None, args=None, expected=None)],
+        tolerance=0.0,
+        time_limit_s=None,
+        memory_limit_mb=None,
         source="set.jsonl",
         license="MIT",
+        difficulty=None,
+        released=None,
+        url=None,
     )
 
 

@@ -164,7 +164,16 @@ def spans() -> list[tuple[str, int, int]]:
 
 def program(number: int = 0) -> Program:
     functions = [
-        FunctionSpan(name=name, start_byte=a, end_byte=b, signature="", docstring=None, calls=[])
+        FunctionSpan(
+            name=name,
+            kind="function",
+            start_byte=a,
+            end_byte=b,
+            signature="",
+            docstring=None,
+            calls=[],
+            depth=5,
+        )
         for name, a, b in spans()
     ]
     return Program(
@@ -177,6 +186,8 @@ def program(number: int = 0) -> Program:
         functions=functions,
         skeleton="",
         decomposed_by="as-written",
+        prompt_version=None,
+        suite_kind="split",
     )
 
 
@@ -187,8 +198,10 @@ def unit_test(number: int, function: str, kills: list[int], selected: bool = Tru
         function=function,
         call="[]",
         expected="1",
+        shown="f() -> 1",
         source="harvested",
         kills=kills,
+        timeouts=[],
         mutants=4,
         selected=selected,
     )
@@ -204,26 +217,40 @@ def candidate(
             start_byte=a,
             end_byte=b,
             label=z,
+            reference_label=z,
+            own_label=z,
+            judge_label=None,
             tests_run=0 if z is None else 5,
             tests_passed=(5 if z else 3) if z is not None else 0,
             reason=reasons[z],
+            own_reason=reasons[z],
+            first_failure=None,
+            mutation_score=None,
+            trust="external",
         )
         for (name, a, b), z in zip(spans(), labels, strict=True)
     ]
     values: dict[str, Any] = {
         "id": f"c{number}",
         "problem_id": f"p{number}",
+        "program_id": "g0",
         "prompt": "Write two.",
         "completion": CODE,
+        "program": None,
         "outcome": outcome,
         "outcome_reason": reasons[outcome],
+        "outcome_detail": None,
+        "trust": "split",
         "steps": steps,
         "conflict": "none",
         "language": "Python",
         "source": "s",
         "license": None,
-        "generator": Generator(model="mutation 1", temperature=None, seed=0, detail=None),
+        "generator": Generator(
+            model="mutation 1", temperature=None, seed=0, detail=None, prompt_version=None
+        ),
         "isolation": "none",
+        "limits": "cpu 2 s",
         "split": "train",
     }
     return StepLabeledCandidate(**{**values, **changed})

@@ -209,7 +209,7 @@ def test_confidence_leaves_out_labels_without_a_criterion(tmp_path: Path) -> Non
 def test_step_cells_count_functions_under_their_candidates_outcome(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     rows = [
-        candidate(0, 1, (1, 0), conflict="o1z0"),
+        candidate(0, 1, (1, 0), conflict="o1_z0"),
         candidate(1, 0, (None, 0)),
         candidate(2, None, (1, 1)),
         candidate(3, 1, (1, 1), steps=[]),
@@ -220,7 +220,7 @@ def test_step_cells_count_functions_under_their_candidates_outcome(tmp_path: Pat
     assert cells == {("1", "1"): 1, ("1", "0"): 1, ("0", "null"): 1, ("0", "0"): 1, ("null", "1"): 2}
     assert (steps["rows"], steps["functions"], steps["labelled"]) == (4, 6, 5)
     assert steps["outcomes"] == {"1": 2, "0": 1, "null": 1}
-    assert steps["conflicts"] == {"none": 3, "o1z0": 1, "o0z1": 0}
+    assert steps["conflicts"] == {"none": 3, "o1_z0": 1, "o0_allz1": 0}
     assert sum(row["rows"] for row in steps["generators"]) == 4
 
 

@@ -103,24 +103,42 @@ def pair(number: int = 0, **changed: Any) -> PreferencePair:
 
 
 def candidate(number: int = 0, **changed: Any) -> StepLabeledCandidate:
-    step = {"start_byte": 0, "end_byte": 4, "tests_run": 2, "tests_passed": 1}
+    step = {
+        "start_byte": 0,
+        "end_byte": 4,
+        "own_label": None,
+        "judge_label": None,
+        "tests_run": 2,
+        "tests_passed": 1,
+        "own_reason": "no_tests",
+        "first_failure": None,
+        "mutation_score": None,
+        "trust": "external",
+    }
     values: dict[str, Any] = {
         "id": f"c{number}",
         "problem_id": "p",
+        "program_id": "q",
         "prompt": "Add.",
         "completion": "def f(): pass\n",
+        "program": None,
         "outcome": 0,
         "outcome_reason": "failed",
+        "outcome_detail": None,
+        "trust": "split",
         "steps": [
-            Step(name="f", label=0, reason="failed", **step),
-            Step(name="g", label=None, reason="no_tests", **step),
+            Step(name="f", label=0, reference_label=0, reason="failed", **step),
+            Step(name="g", label=None, reference_label=None, reason="no_tests", **step),
         ],
         "conflict": "none",
         "language": "Python",
         "source": "problems.jsonl",
         "license": "MIT",
-        "generator": Generator(model="mutation-1", temperature=None, seed=0, detail=None),
+        "generator": Generator(
+            model="mutation-1", temperature=None, seed=0, detail=None, prompt_version=None
+        ),
         "isolation": "bwrap",
+        "limits": "cpu 2 s",
         "split": "train",
     }
     return StepLabeledCandidate(**{**values, **changed})
