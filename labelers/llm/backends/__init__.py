@@ -1,0 +1,1 @@
+"""Who answers: one module a backend, imported when it is first asked."""

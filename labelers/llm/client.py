@@ -1,0 +1,394 @@
+"""The one way to ask a model: in order, many at once, from the cache where it was asked before.
+
+In: `Request`s, lazily. Out: one `Reply` each, in the same order. Every answer is stored as it comes, so that
+a run that was killed asks nothing again; equal requests under way are asked once; attempts that may get
+better are made again after a wait; nothing is asked that might pass the budget.
+Wrong: a request without an answer is a `Reply` with `error`. `ModelFault` (wrong key, unknown model, no
+server) and `BudgetSpent` end the run: all answers before are given first, those under way are waited for and
+stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import copy
+import dataclasses
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from labelers.llm import structured
+from labelers.llm.backends.base import Answer, Backend, Failure
+from labelers.llm.backends.replay import Recording
+from labelers.llm.calls import Account, BudgetSpent, Call, ModelFault, Reply, Request
+from labelers.llm.config import ModelConfig
+from labelers.llm.prices import price_of
+from labelers.llm.store import Store, Stored
+from schemas.errors import AssayError
+from schemas.tokens import estimate_tokens
+
+T = TypeVar("T")
+
+_MAX_WAIT_S = 600.0
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 60.0
+# Seconds in which answers under way may still come when the caller stops asking.
+_GRACE_S = 10.0
+_ACCOUNT_EVERY_S = 2.0
+
+
+class Client:
+    """Asks one model. Use as a context manager, or `close` it.
+
+    A client belongs to the process that made it; threads may share it.
+
+    Args:
+        config: the model; `config.enabled` must hold.
+        cache: file of calls, `calls.sqlite` of a run directory; None keeps them in memory.
+
+    Raises:
+        AssayError: no model, no key in the named variable, a budget without a known price, or a file that
+            is not one of calls.
+    """
+
+    def __init__(self, config: ModelConfig, cache: Path | None = None) -> None:
+        if not config.enabled:
+            raise AssayError("no model is set; give --model, or model in the recipe")
+        self.config = config
+        self._price = price_of(config)
+        if config.budget_usd and self._price is None:
+            raise AssayError(
+                f"model {config.model}: its price is not known, so a budget cannot be kept; "
+                "set price_in and price_out (US dollars for a million tokens; 0 for a server of one's own)"
+            )
+        self._recording: Recording | None = None
+        self._identity = ""
+        self._backend: Backend | None = None
+        self._check_backend()
+        self._store = Store(cache)
+        self._account = Account()
+        self._account_kept = time.monotonic()
+        self._answered = False
+        self._stopped: AssayError | None = None
+        self._flying: dict[str, asyncio.Task[tuple[Stored, bool]]] = {}
+        self._not_before = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._slots: asyncio.Semaphore | None = None
+
+    def _check_backend(self) -> None:
+        """Find out at once what would make every request fail, without loading anything heavy."""
+        if self.config.kind == "replay":
+            self._recording = Recording(Path(self.config.replay))
+        elif self.config.kind == "local":
+            from labelers.llm.backends.local import weights_identity
+
+            self._identity = weights_identity(self.config)
+        else:
+            from labelers.llm.backends.openai import api_key
+
+            api_key(self.config)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def account(self) -> Account:
+        """What this client has asked and spent so far."""
+        return copy.copy(self._account)
+
+    def spent(self) -> float:
+        """US dollars that the whole run has spent on this file of calls so far."""
+        return self._store.spent()
+
+    def ask(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests, in order; they are drawn a few ahead of the replies.
+
+        Raises:
+            ModelFault: no request would get an answer.
+            BudgetSpent: the next call might pass the budget.
+        """
+        window = max(4 * self.config.concurrency, 64)
+        waiting: deque[Reply | concurrent.futures.Future[Reply]] = deque()
+        halt = threading.Event()
+        try:
+            for request in requests:
+                waiting.append(self._known(request) or self._submit(self._reply(request, halt)))
+                while waiting and (len(waiting) >= window or _is_ready(waiting[0])):
+                    yield _result(waiting.popleft())
+            while waiting:
+                yield _result(waiting.popleft())
+        finally:
+            halt.set()
+            self._settle([one for one in waiting if isinstance(one, concurrent.futures.Future)])
+            self._keep_account()
+
+    def _settle(self, open_: list[concurrent.futures.Future[Reply]]) -> None:
+        """Wait for what is under way, since it is paid for; what has not begun ends by itself."""
+        patience = (
+            self.config.timeout_s if self._stopped is not None else min(_GRACE_S, self.config.timeout_s)
+        )
+        concurrent.futures.wait(open_, timeout=patience)
+        for future in open_:
+            future.cancel()
+
+    def close(self) -> None:
+        """Let go of connections, threads and the file of calls."""
+        if self._loop is not None and self._thread is not None:
+            with contextlib.suppress(concurrent.futures.TimeoutError):
+                self._submit(self._end()).result(timeout=_GRACE_S)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = None
+        if self._recording is not None:
+            self._recording.close()
+        self._store.close()
+
+    async def _end(self) -> None:
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if self._backend is not None:
+            await self._backend.close()
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        with self._starting:
+            if self._loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+                # A local model makes batches of like length out of more calls than one batch takes.
+                many = 4 if self.config.kind == "local" else 1
+                self._slots = asyncio.Semaphore(many * self.config.concurrency)
+                self._thread = threading.Thread(target=loop.run_forever, name="model calls", daemon=True)
+                self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    # What is known already.
+
+    def _stored(self, call: Call) -> Stored | None:
+        if self._recording is not None:
+            return self._recording.get(call)
+        return self._store.get(call.key(self._identity))
+
+    def _known(self, request: Request) -> Reply | None:
+        """The reply to a request that needs nothing to be asked, made without the event loop's help."""
+        call = Call.of(request, self.config)
+        stored = self._stored(call)
+        if stored is None:
+            return None
+        reply, complaint = _read(call, stored)
+        if complaint is not None:
+            again = Call.of(structured.repair(request, stored.text, complaint), self.config)
+            second = self._stored(again)
+            if second is None:
+                return None
+            reply = _repaired(call, stored, second)
+        self._account.cached += 1
+        return dataclasses.replace(reply, cached=True)
+
+    # What has to be asked; all of this runs in the event loop.
+
+    async def _reply(self, request: Request, halt: threading.Event) -> Reply:
+        call = Call.of(request, self.config)
+        stored, cached = await self._ask_once(call, halt)
+        reply, complaint = _read(call, stored)
+        if complaint is not None:
+            again = Call.of(structured.repair(request, stored.text, complaint), self.config)
+            second, second_cached = await self._ask_once(again, halt)
+            self._account.repairs += not second_cached
+            cached = cached and second_cached
+            reply = _repaired(call, stored, second)
+        self._account.cached += cached
+        return dataclasses.replace(reply, cached=cached)
+
+    async def _ask_once(self, call: Call, halt: threading.Event) -> tuple[Stored, bool]:
+        """What became of a call, and whether somebody else had asked."""
+        key = call.key(self._identity)
+        known = self._stored(call)
+        if known is not None:
+            return known, True
+        task = self._flying.get(key)
+        if task is not None:
+            stored, _ = await asyncio.shield(task)
+            return stored, True
+        task = self._flying[key] = asyncio.ensure_future(self._ask_model(key, call, halt))
+        task.add_done_callback(lambda _: self._flying.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _ask_model(self, key: str, call: Call, halt: threading.Event) -> tuple[Stored, bool]:
+        assert self._slots is not None  # noqa: S101 (made with the loop)
+        async with self._slots:
+            for attempt in range(self.config.retries + 1):
+                hold = await self._may_spend(call, halt)
+                started = time.monotonic()
+                try:
+                    answer = await self._send(call)
+                except Failure as failure:
+                    if hold is not None:
+                        self._account.lost_usd += self._store.release(hold, failure.charged)
+                    wait = self._wait_after(failure, attempt)
+                    if wait is None:
+                        stored = Stored("", "", str(failure), "", 0, 0, None, time.monotonic() - started)
+                        self._account.failed += 1
+                        return self._store.put(key, call, stored), False
+                    self._account.retries += 1
+                    await asyncio.sleep(wait)
+                except BaseException:
+                    # Given up while it was under way: it may be charged.
+                    if hold is not None:
+                        self._account.lost_usd += self._store.release(hold, True)
+                    raise
+                else:
+                    self._answered = True
+                    stored = self._priced(call, answer, time.monotonic() - started)
+                    return self._store.put(key, call, stored, hold), False
+        raise AssertionError("the last attempt returns")
+
+    async def _send(self, call: Call) -> Answer:
+        if self._backend is None:
+            self._backend = _backend(self.config)
+        return await self._backend.send(call)
+
+    async def _may_spend(self, call: Call, halt: threading.Event) -> int | None:
+        """Wait until a call may begin; the hold on what it may cost."""
+        hold: int | None = None
+        if self.config.budget_usd and self._price is not None:
+            most = self._price.most(call)
+            while hold is None:
+                self._check(halt)
+                found = self._store.hold(most, self.config.budget_usd)
+                if found == "spent":
+                    spent, budget = self._store.spent(), self.config.budget_usd
+                    self._stopped = BudgetSpent(
+                        f"the budget of ${budget:g} is spent (${spent:.4f}, and the next call may cost "
+                        f"${most:.4f}); answers are kept: set a larger budget_usd and run the same command again"
+                    )
+                elif isinstance(found, int):
+                    hold = found
+                else:
+                    await asyncio.sleep(0.05)
+        try:
+            if self.config.requests_per_minute:
+                await asyncio.sleep(self._store.slot(60 / self.config.requests_per_minute))
+            while (wait := self._not_before - time.monotonic()) > 0:
+                self._check(halt)
+                await asyncio.sleep(min(wait, 0.5))
+            self._check(halt)
+        except BaseException:
+            if hold is not None:
+                self._store.release(hold, False)
+            raise
+        return hold
+
+    def _check(self, halt: threading.Event) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+        if halt.is_set():
+            raise asyncio.CancelledError
+
+    def _wait_after(self, failure: Failure, attempt: int) -> float | None:
+        """Seconds to wait before the next attempt; None when there is none."""
+        at_first = failure.fatal_at_first and not self._answered
+        last = attempt >= self.config.retries or not failure.retry
+        if at_first or (failure.fatal and last):
+            self._stopped = ModelFault(str(failure))
+            raise self._stopped
+        if last:
+            return None
+        wait: float = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S) * random.uniform(0.5, 1)  # noqa: S311
+        if failure.after_s is not None:
+            wait = min(max(failure.after_s, 0.0), _MAX_WAIT_S)
+            # What a server asks of one request holds for all.
+            self._not_before = max(self._not_before, time.monotonic() + wait)
+        return wait
+
+    def _priced(self, call: Call, answer: Answer, seconds: float) -> Stored:
+        counted_in = answer.tokens_in
+        if counted_in is None:
+            counted_in = sum(estimate_tokens(message.content) for message in call.messages)
+        counted_out = estimate_tokens(answer.text) if answer.tokens_out is None else answer.tokens_out
+        cost = None if self._price is None else self._price.of(counted_in, counted_out)
+        account = self._account
+        account.calls += 1
+        account.tokens_in += counted_in
+        account.tokens_out += counted_out
+        account.cost_usd += cost or 0.0
+        if time.monotonic() - self._account_kept > _ACCOUNT_EVERY_S:
+            self._keep_account()
+        return Stored(answer.text, answer.finish, None, answer.served, counted_in, counted_out, cost, seconds)
+
+    def _keep_account(self) -> None:
+        self._account_kept = time.monotonic()
+        self._store.keep_account(self._account)
+
+
+def _backend(config: ModelConfig) -> Backend:
+    if config.kind == "openai":
+        from labelers.llm.backends.openai import OpenAIServer
+
+        return OpenAIServer(config)
+    if config.kind == "litellm":
+        from labelers.llm.backends.litellm import LiteLLM
+
+        return LiteLLM(config)
+    from labelers.llm.backends.local import LocalModel
+
+    return LocalModel(config)
+
+
+def _is_ready(one: Reply | concurrent.futures.Future[Reply]) -> bool:
+    return isinstance(one, Reply) or one.done()
+
+
+def _result(one: Reply | concurrent.futures.Future[Reply]) -> Reply:
+    return one if isinstance(one, Reply) else one.result()
+
+
+def _read(call: Call, stored: Stored) -> tuple[Reply, str | None]:
+    """The reply that an answer makes, and what is wrong with it where it does not fit its schema."""
+    reply = Reply(
+        text=stored.text,
+        finish=stored.finish,
+        error=stored.error,
+        tokens_in=stored.tokens_in,
+        tokens_out=stored.tokens_out,
+        cost_usd=stored.cost_usd,
+        seconds=stored.seconds,
+        model=stored.served or call.model,
+        prompt_hash=call.prompt_hash(),
+    )
+    if stored.error is not None or call.schema is None:
+        return reply, None
+    value, complaint = structured.read(stored.text, call.schema)
+    return dataclasses.replace(reply, parsed=value), complaint
+
+
+def _repaired(call: Call, first: Stored, second: Stored) -> Reply:
+    """The reply to a call whose answer did not fit at first."""
+    reply, complaint = _read(call, second)
+    costs = [one.cost_usd for one in (first, second) if one.cost_usd is not None]
+    return dataclasses.replace(
+        reply,
+        error=reply.error or (None if complaint is None else f"no answer that fits the schema: {complaint}"),
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_out=first.tokens_out + second.tokens_out,
+        cost_usd=sum(costs) if costs else None,
+        seconds=first.seconds + second.seconds,
+    )
