@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import pyarrow as pa
@@ -212,6 +212,27 @@ def sort_of(cls: type) -> tuple[str, ...]:
     """The fields that a shard is sorted by; empty keeps the order of the source."""
     order: tuple[str, ...] = cls.__sort__  # type: ignore[attr-defined]
     return order
+
+
+def derived(
+    cls: type, name: str, columns: Collection[str] | None = None, types: Mapping[str, Any] | None = None
+) -> type:
+    """A record with some of another's columns, in its order, and some of these of another type.
+
+    Args:
+        columns: names of the columns that it has; all of them when None.
+        types: column -> type hint in place of the other record's.
+    """
+    hints = {**typing.get_type_hints(cls, include_extras=True), **(types or {})}
+    fields = [
+        (field.name, hints[field.name], dataclasses.field(metadata=field.metadata))
+        for field in dataclasses.fields(cls)
+        if columns is None or field.name in columns
+    ]
+    made = dataclasses.make_dataclass(name, fields, frozen=True, kw_only=True, slots=True)
+    made.__table__ = None  # type: ignore[attr-defined]
+    made.__sort__ = tuple(one for one in sort_of(cls) if columns is None or one in columns)  # type: ignore[attr-defined]
+    return made
 
 
 def describe(cls: type, prefix: str = "") -> list[tuple[str, str, str]]:

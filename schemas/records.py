@@ -450,6 +450,69 @@ class Score:
     rejected_score: float = column("score of the other version")
 
 
+@record(sort=())
+class KtoExample:
+    """A prompt, an answer, and whether the answer is wanted, as trainers of unpaired preferences read it.
+
+    They read the first three columns; the others say what the label rests on."""
+
+    prompt: Text = column("statement and program as shown to a model")
+    completion: Text = column("the answer: a whole completion, or the text of one function")
+    label: bool = column("whether the answer is right")
+    id: str = column("hash of level, labels, prompt and completion")
+    problem_id: str = column("id of the problem")
+    program_id: str = column("id of the program whose skeleton was completed")
+    candidate_id: str = column("id of the candidate that the answer is of; the first of several that gave it")
+    function: str | None = column("qualified name of the function; null where the answer is a whole program")
+    labels: str = column("which label it is: `outcome`, `counted`, `reference`, `own` or `judge`")
+    reason: str = column("why it has this label")
+    trust: str = column("`external`, `split`, `inproc` (which a program could forge), or `judge`")
+    tests_run: Int32 | None = column("unit tests of the function that gave a verdict; null for other labels")
+    mutation_score: float | None = column("mutation score of these tests; null where not known")
+    generator: str = column("what made the candidate")
+    language: str = column("programming language")
+    source: str = column("file or dataset of the problem")
+    license: str | None = column("SPDX id of the problem set's licence; null when not known")
+    split: str = column("`train` or `test`")
+
+
+@record(sort=())
+class DpoExample:
+    """A prompt with a right and a wrong answer, as trainers of preferences read it.
+
+    They read the first three columns; the others say what the preference rests on."""
+
+    prompt: Text = column("statement and program as shown to a model")
+    chosen: Text = column("the right answer: a whole completion, or the text of one function")
+    rejected: Text = column("the wrong one")
+    id: str = column("hash of level, labels, prompt and both answers")
+    problem_id: str = column("id of the problem")
+    program_id: str = column("id of the program whose skeleton was completed")
+    chosen_id: str | None = column("candidate that the right answer is of; null for the reference's own text")
+    rejected_id: str = column("candidate that the wrong answer is of")
+    function: str | None = column("qualified name of the function; null where answers are whole programs")
+    labels: str = column("by which label: `outcome`, `counted`, `reference`, `own` or `judge`")
+    reason: str = column("why the wrong answer is wrong")
+    trust: str = column("of the wrong answer: `external`, `split`, `inproc` or `judge`")
+    chosen_generator: str = column("what made the right answer")
+    rejected_generator: str = column("what made the wrong answer")
+    language: str = column("programming language")
+    source: str = column("file or dataset of the problem")
+    license: str | None = column("SPDX id of the problem set's licence; null when not known")
+    split: str = column("`train` or `test`")
+
+
+@record()
+class Turn:
+    """A message of an exported conversation."""
+
+    role: str = column("`user` or `assistant`")
+    content: Text = column("text of the message")
+
+
+EXPORTS: dict[str, type[Any]] = {"kto": KtoExample, "dpo": DpoExample}
+"""Record type of every export, by the name of the trainers that read it."""
+
 TABLES: dict[str, type[Any]] = {
     table_of(cls): cls
     for cls in (
