@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -336,6 +336,47 @@ def push(
     from assay.push import push_run
 
     push_run(run_dir, repo_id, private=private, tag=tag, dry_run=dry_run, as_json=as_json)
+
+
+@app.command("export", help="Write the run's labelled programs as a data set that KTO or DPO trainers read.")
+def export(
+    to: Annotated[Literal["kto", "dpo"], typer.Option(help="Which trainers read it.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write; an older export there is replaced.")],
+    level: Annotated[
+        Literal["program", "function"], typer.Option(help="Whole completions, or single functions.")
+    ] = "program",
+    labels: Annotated[
+        Literal["reference", "own", "judge", "counted", "outcome"] | None,
+        typer.Option(
+            help="Label of a function: beside the functions of the reference (default) or of the candidate, "
+            "a judge's, the one that the recipe counts, or the outcome of the whole candidate."
+        ),
+    ] = None,
+    conversational: Annotated[
+        bool, typer.Option("--conversational", help="Prompts and answers as lists of messages.")
+    ] = False,
+    file_format: Annotated[
+        Literal["parquet", "jsonl"], typer.Option("--format", help="Format of the files.")
+    ] = "parquet",
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Only the columns that trainers read, without the evidence.")
+    ] = False,
+    inproc: Annotated[
+        bool, typer.Option("--inproc", help="Take outcomes too that a program could have forged.")
+    ] = False,
+    max_pairs: Annotated[int, typer.Option(min=1, help="Most pairs of one program, or of one function.")] = 8,
+    seed: Annotated[
+        int | None, typer.Option(help="Root of the draw of pairs (default: the recipe's).")
+    ] = None,
+    run_dir: RunDirOnly = DEFAULT_RUN,
+    as_json: JsonOnly = False,
+) -> None:
+    """Export the run."""
+    from assay.export import Shape, export_run
+    from labelers.programs.exports import Export
+
+    asked = Export(to, level, labels or ("outcome" if level == "program" else "reference"), inproc, max_pairs)
+    export_run(run_dir, out, asked, Shape(file_format, conversational, plain), seed=seed, as_json=as_json)
 
 
 app.add_typer(sandbox_cli.app, name="sandbox")
