@@ -15,6 +15,7 @@ import concurrent.futures
 import contextlib
 import copy
 import dataclasses
+import functools
 import random
 import threading
 import time
@@ -77,7 +78,7 @@ class Client:
         self._account_kept = time.monotonic()
         self._answered = False
         self._stopped: AssayError | None = None
-        self._flying: dict[str, asyncio.Task[tuple[Stored, bool]]] = {}
+        self._flying: dict[str, asyncio.Task[Stored]] = {}
         self._not_before = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -221,18 +222,29 @@ class Client:
     async def _ask_once(self, call: Call, halt: threading.Event) -> tuple[Stored, bool]:
         """What became of a call, and whether somebody else had asked."""
         key = call.key(self._identity)
-        known = self._stored(call)
-        if known is not None:
-            return known, True
-        task = self._flying.get(key)
-        if task is not None:
-            stored, _ = await asyncio.shield(task)
-            return stored, True
-        task = self._flying[key] = asyncio.ensure_future(self._ask_model(key, call, halt))
-        task.add_done_callback(lambda _: self._flying.pop(key, None))
-        return await asyncio.shield(task)
+        while True:
+            known = self._stored(call)
+            if known is not None:
+                return known, True
+            task = self._flying.get(key)
+            mine = task is None
+            if task is None:
+                task = self._flying[key] = asyncio.ensure_future(self._ask_model(key, call, halt))
+                task.add_done_callback(functools.partial(self._landed, key))
+            try:
+                return await asyncio.shield(task), not mine
+            except asyncio.CancelledError:
+                # Whoever asked first may have given up; the call is then this one's.
+                if mine or not task.cancelled() or halt.is_set():
+                    raise
 
-    async def _ask_model(self, key: str, call: Call, halt: threading.Event) -> tuple[Stored, bool]:
+    def _landed(self, key: str, task: asyncio.Task[Stored]) -> None:
+        self._flying.pop(key, None)
+        # Nobody may be waiting any more; asyncio would report an error that nobody has seen.
+        if not task.cancelled():
+            task.exception()
+
+    async def _ask_model(self, key: str, call: Call, halt: threading.Event) -> Stored:
         assert self._slots is not None  # noqa: S101 (made with the loop)
         async with self._slots:
             for attempt in range(self.config.retries + 1):
@@ -247,7 +259,7 @@ class Client:
                     if wait is None:
                         stored = Stored("", "", str(failure), "", 0, 0, None, time.monotonic() - started)
                         self._account.failed += 1
-                        return self._store.put(key, call, stored), False
+                        return self._store.put(key, call, stored)
                     self._account.retries += 1
                     await asyncio.sleep(wait)
                 except BaseException:
@@ -258,7 +270,7 @@ class Client:
                 else:
                     self._answered = True
                     stored = self._priced(call, answer, time.monotonic() - started)
-                    return self._store.put(key, call, stored, hold), False
+                    return self._store.put(key, call, stored, hold)
         raise AssertionError("the last attempt returns")
 
     async def _send(self, call: Call) -> Answer:
@@ -275,11 +287,7 @@ class Client:
                 self._check(halt)
                 found = self._store.hold(most, self.config.budget_usd)
                 if found == "spent":
-                    spent, budget = self._store.spent(), self.config.budget_usd
-                    self._stopped = BudgetSpent(
-                        f"the budget of ${budget:g} is spent (${spent:.4f}, and the next call may cost "
-                        f"${most:.4f}); answers are kept: set a larger budget_usd and run the same command again"
-                    )
+                    self._stopped = self._budget_spent(most)
                 elif isinstance(found, int):
                     hold = found
                 else:
@@ -296,6 +304,13 @@ class Client:
                 self._store.release(hold, False)
             raise
         return hold
+
+    def _budget_spent(self, most: float) -> BudgetSpent:
+        spent, budget = self._store.spent(), self.config.budget_usd
+        return BudgetSpent(
+            f"the budget of ${budget:g} is spent (${spent:.4f}, and the next call may cost ${most:.4f}); "
+            "answers are kept: set a larger budget_usd and run the same command again"
+        )
 
     def _check(self, halt: threading.Event) -> None:
         if self._stopped is not None:

@@ -3,15 +3,18 @@
     with LoopbackModel(lambda asked: says("42")) as server:
         config = server.config()
 
-The script gets the body of each request and gives what becomes of it: `says`, `fails`, `garbage`, `drops`, each
-after `seconds`. `server.asked` holds every body in order of arrival, `server.most_at_once` how many were open.
+The script gets the body of each request and gives what becomes of it: `says`, `fails`, `garbage`, `drops`,
+each after `seconds`. `server.asked` holds every body in order of arrival, `server.most_at_once` how many were
+open.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -92,6 +95,7 @@ class LoopbackModel:
         self.asked: list[dict[str, Any]] = []
         self.most_at_once = 0
         self.open = 0
+        self.connections: set[socket.socket] = set()
         self.lock = threading.Lock()
 
     def __enter__(self) -> LoopbackModel:
@@ -108,6 +112,10 @@ class LoopbackModel:
 
     def __exit__(self, *_: object) -> None:
         self.server.shutdown()
+        with self.lock:
+            for connection in self.connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
         self.server.server_close()
         self.thread.join()
 
@@ -136,6 +144,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        super().setup()
+        with self.server_state.lock:
+            self.server_state.connections.add(self.connection)
+
+    def finish(self) -> None:
+        with self.server_state.lock:
+            self.server_state.connections.discard(self.connection)
+        super().finish()
 
     def log_message(self, *_: object) -> None:
         pass
