@@ -19,10 +19,10 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
-from tree_sitter import Node, Tree
+from tree_sitter import Node
 
-from decompose.grammars import MAX_DEPTH, SourceError, encode_source, parse, tree_depth, walk
-from decompose.source import BLANK, Definition, Source
+from decompose.grammars import MAX_DEPTH, SourceError, encode_source, parse, tree_depth
+from decompose.source import BLANK, PASS, Definition, Source, first_error, refuse_lone_returns
 from schemas.records import FunctionSpan
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -75,9 +75,7 @@ def read(code: str) -> Source:
         SourceError: the text is not a Python program of a size and depth that is looked at.
     """
     data = encode_source(code)
-    if data.replace(b"\r\n", b"").count(b"\r"):
-        line = data.replace(b"\r\n", b"\n").split(b"\r")[0].count(b"\n") + 1
-        raise SourceError(f"line {line}: a carriage return without a line feed")
+    refuse_lone_returns(data)
     if (joined := data.count(b"\\\n") + data.count(b"\\\r\n")) > _MAX_JOINED_LINES:
         raise SourceError(f"{joined} lines joined by backslashes are more than {_MAX_JOINED_LINES}")
     tree = parse(data, "Python")
@@ -86,7 +84,7 @@ def read(code: str) -> Source:
         raise SourceError(f"nested {levels} levels deep, more than {MAX_DEPTH}")
     module = parse_python(code)
     if tree.root_node.has_error:
-        raise SourceError(f"line {_first_error(tree)}: the grammar does not know this syntax")
+        raise SourceError(f"line {first_error(tree)}: the grammar does not know this syntax")
     found = list(_outermost(tree.root_node))
     meant = list(_outermost_ast(module))
     if [(".".join((*path, _name(_undecorated(node)))), live) for node, path, live in found] != [
@@ -99,14 +97,7 @@ def read(code: str) -> Source:
         for (node, _, _), (one, path, live) in zip(found, meant, strict=True)
     )
     names = Names(last)
-    return Source(code, data, tree, definitions, module, b"pass", names.callees)
-
-
-def _first_error(tree: Tree) -> int:
-    for node, _ in walk(tree.root_node):
-        if node.is_error or node.is_missing:
-            return node.start_point[0] + 1
-    return 1
+    return Source(code, data, tree, definitions, module, PASS, names.callees)
 
 
 def _outermost(root: Node) -> Iterator[tuple[Node, tuple[str, ...], bool]]:
@@ -184,6 +175,13 @@ def _definition(
         calls=[],
         depth=0,
     )
+    indent = None if same_line else data[data.rfind(b"\n", 0, body_start) + 1 : body_start]
+    newline = b"\r\n" if data[line_end : line_end + 2] == b"\r\n" else b"\n"
+    doc_end = None if doc is None else first.end_byte
+    if indent is not None:
+        blank = (line_end if doc_end is None else doc_end, end, newline + indent + PASS)
+    else:
+        blank = (body_start, end, PASS) if doc_end is None else (doc_end, end, b"; " + PASS)
     return Definition(
         span=span,
         node=inner,
@@ -192,11 +190,15 @@ def _definition(
         line_end=line_end,
         body_start=body_start,
         body_end=end,
-        doc_end=None if doc is None else first.end_byte,
-        indent=None if same_line else data[data.rfind(b"\n", 0, body_start) + 1 : body_start],
-        newline=b"\r\n" if data[line_end : line_end + 2] == b"\r\n" else b"\n",
+        doc_end=doc_end,
+        indent=indent,
+        newline=newline,
         body=body,
         meaning=meant,
+        blank=(blank,),
+        base=span.name,
+        suffix="",
+        outer=node,
     )
 
 

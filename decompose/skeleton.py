@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection
 
 from decompose.grammars import SourceError, encode_source, parse, walk
-from decompose.source import BLANK, Definition, Source, read
+from decompose.source import BLANK, Source, read
+from schemas.records import FunctionSpan
 
 _DEF_LINE = re.compile(rb"[ \t\f]*(?:async[ \t]+)?def\b")
 
@@ -30,24 +31,15 @@ def skeleton(code: str, keep: Collection[str] = (), language: str = "Python") ->
         SourceError: the text is not a program.
     """
     source = read(code, language)
-    data = source.data
-    for definition in reversed(source.definitions):
-        if definition.span.name not in keep:
-            start, filler = _blank(source, definition)
-            data = data[:start] + filler + data[definition.body_end :]
-    made = data.decode()
+    parts: list[bytes] = []
+    done = 0
+    for definition in source.definitions:
+        for start, end, filler in definition.blank if definition.span.name not in keep else ():
+            parts += (source.data[done:start], filler)
+            done = end
+    made = b"".join((*parts, source.data[done:])).decode()
     _same_shape(source, read(made, language), "its skeleton would not keep its functions")
     return made
-
-
-def _blank(source: Source, definition: Definition) -> tuple[int, bytes]:
-    """Where a body's replacement starts, and the replacement; it ends where the body does."""
-    if definition.indent is None:
-        if definition.doc_end is None:
-            return definition.body_start, source.filler
-        return definition.doc_end, b"; " + source.filler
-    line = definition.newline + definition.indent + source.filler
-    return (definition.line_end if definition.doc_end is None else definition.doc_end), line
 
 
 def _same_shape(old: Source, new: Source, complaint: str) -> None:
@@ -76,7 +68,9 @@ def splice(code: str, function_name: str, new_function_source: str, language: st
     source = read(code, language)
     old = source.step(function_name).span
     target = source.indent_before(old.start_byte)
-    new = _moved(encode_source(new_function_source), target, language)
+    new = encode_source(new_function_source)
+    # Elsewhere indentation has no meaning, and lines of strings are nobody's to move.
+    new = _moved(new, target, language) if language == "Python" else new.strip()
     data = source.data[: old.start_byte] + new + source.data[old.end_byte :]
     made = data.decode()
     complaint = f"the new text is not one definition of {function_name!r}"
@@ -88,9 +82,18 @@ def splice(code: str, function_name: str, new_function_source: str, language: st
     if [(d.span.name, d.step) for d in after.definitions] != before:
         raise SourceError(complaint)
     placed = after.step(function_name).span
-    if (placed.start_byte, placed.end_byte) != (old.start_byte, old.start_byte + len(new)):
+    if not _fills(placed, old.start_byte, old.start_byte + len(new), language):
         raise SourceError(complaint)
     return made
+
+
+def _fills(placed: FunctionSpan, start: int, end: int, language: str) -> bool:
+    """Whether a function is all that lies between two bytes.
+
+    Where comments above a function belong to it, one that was there before may now be the nearest.
+    """
+    begins = placed.start_byte == start if language == "Python" else placed.start_byte <= start
+    return begins and placed.end_byte == end
 
 
 def _moved(text: bytes, target: bytes, language: str) -> bytes:

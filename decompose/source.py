@@ -1,7 +1,7 @@
 """A program taken apart once: its bytes, its tree and its function definitions, for any language.
 
-In: source text and the name of its language. Out: a `Source`. A language is one entry of `_READERS`:
-a function from text to `Source`. Wrong: `SourceError` for a text that is not a program,
+In: source text and the name of its language. Out: a `Source`. Python has a reader of its own, the others
+share one that is driven by data (`decompose.trees`). Wrong: `SourceError` for a text that is not a program,
 `AssayError` for a language that cannot be taken apart.
 """
 
@@ -15,11 +15,17 @@ from typing import Any
 from tree_sitter import Node, Tree
 
 from decompose.grammars import SourceError
+from decompose.tree_syntax import READINGS
 from schemas.errors import AssayError
 from schemas.records import FunctionSpan
 
 BLANK = b" \t\f\r\n"
 """What does not belong to a node at its end: a grammar's comments may reach to the line feed."""
+
+
+PASS = b"pass"
+LANGUAGES = ("Python", *READINGS)
+"""Languages whose programs can be taken apart, in the spelling of the `language` column."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,18 +34,24 @@ class Definition:
 
     Attributes:
         span: what the `functions` column holds of it; `calls` is empty (see `Source.callees`), `depth` 0.
-        node: its syntax node, without decorators and export or template clauses around it.
+        node: its syntax node, without decorators and export or template clauses around it: the function
+            itself where it is the value of a name.
         step: whether it is a step: it is what its name means when the program has been loaded.
         head_end: one past the token that ends the signature.
         line_end: one past the last byte of the signature's last line, its line ending excluded.
-        body_start: first byte of the first statement of the body.
-        body_end: one past the last byte of the body.
+        body_start: first byte of the first statement of the body, or of the expression that it is.
+        body_end: one past the last byte of the last statement; `body_start` where there is none.
         doc_end: one past the docstring statement; None without a docstring.
         indent: what stands before the body's first statement on its line; None when the body
             follows the signature on one line.
         newline: the line ending after the signature.
         body: the syntax node of the body.
-        meaning: what the language's own parser made of it (Python: a node of `ast`).
+        meaning: what the language's own parser made of it (Python: a node of `ast`; None elsewhere).
+        blank: the replacements that empty the body, in order of position: first byte, one past the last,
+            and what comes there.
+        base: qualified name without what tells overloads apart.
+        suffix: what tells it from others of the same `base`, such as `(int,String)`; "" when nothing does.
+        outer: its syntax node with all that belongs to it, comments above it excepted.
     """
 
     span: FunctionSpan
@@ -54,6 +66,10 @@ class Definition:
     newline: bytes
     body: Node
     meaning: Any
+    blank: tuple[tuple[int, int, bytes], ...]
+    base: str
+    suffix: str
+    outer: Node
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +81,7 @@ class Source:
         data: the text as UTF-8.
         tree: its syntax tree; offsets index `data`.
         definitions: outermost function definitions in order of position, steps and others.
-        module: what the language's own parser made of it (Python: `ast.Module`).
+        module: what the language's own parser made of it (Python: `ast.Module`; None elsewhere).
         filler: a body that does nothing.
         callees: the steps that a definition calls, in order of first call. It is asked for, since
             most who take a program apart have no use for it.
@@ -87,20 +103,24 @@ class Source:
     def step(self, name: str) -> Definition:
         """The step of that qualified name.
 
+        A name that tells the types of parameters is that of a function without overloads too, and the
+        other way round: `add(int)` means the only `add` if that takes an `int`.
+
         Raises:
             SourceError: the program has no such function.
         """
-        for definition in self.steps:
+        steps = self.steps
+        for definition in steps:
             if definition.span.name == name:
                 return definition
+        told = [one for one in steps if one.suffix and one.base + one.suffix == name]
+        if len(told) == 1:
+            return told[0]
         raise SourceError(f"the program has no function {name!r}")
 
     def indent_before(self, at: int) -> bytes:
         """What stands before byte `at` on its line."""
         return self.data[self.data.rfind(b"\n", 0, at) + 1 : at]
-
-
-_READERS = {"Python": ("decompose.python", "read")}
 
 
 def read(code: str, language: str = "Python") -> Source:
@@ -110,9 +130,48 @@ def read(code: str, language: str = "Python") -> Source:
         SourceError: the text is not a program of that language, is too large or nested too deeply.
         AssayError: programs of that language cannot be taken apart.
     """
-    if language not in _READERS:
-        known = ", ".join(_READERS)
+    # The readers make what is declared here.
+    if language == "Python":
+        return importlib.import_module("decompose.python").read(code)  # type: ignore[no-any-return]
+    _known(language)
+    return importlib.import_module("decompose.trees").read(code, language)  # type: ignore[no-any-return]
+
+
+def filler(language: str = "Python") -> str:
+    """The statement that stands for an emptied body in the skeletons of a language.
+
+    Raises:
+        AssayError: programs of that language cannot be taken apart.
+    """
+    if language == "Python":
+        return PASS.decode()
+    _known(language)
+    return READINGS[language].filler
+
+
+def _known(language: str) -> None:
+    if language not in READINGS:
+        known = ", ".join(LANGUAGES)
         raise AssayError(f"{language}: programs of this language cannot be taken apart; known are {known}")
-    module, function = _READERS[language]
-    made: Source = getattr(importlib.import_module(module), function)(code)
-    return made
+
+
+def refuse_lone_returns(data: bytes) -> None:
+    """Refuse carriage returns without a line feed: grammars and languages count lines differently there.
+
+    Raises:
+        SourceError: the text has one.
+    """
+    if data.replace(b"\r\n", b"").count(b"\r"):
+        line = data.replace(b"\r\n", b"\n").split(b"\r")[0].count(b"\n") + 1
+        raise SourceError(f"line {line}: a carriage return without a line feed")
+
+
+def first_error(tree: Tree) -> int:
+    """Line of the first syntax error of a tree."""
+    stack = [tree.root_node]
+    while stack:
+        node = stack.pop()
+        if node.is_error or node.is_missing:
+            return node.start_point.row + 1
+        stack += [child for child in reversed(node.children) if child.has_error or child.is_missing]
+    return 1
