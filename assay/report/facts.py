@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable
 from typing import Any
 
-from assay.report import Reasons, samples, tables
+from assay.report import Reasons, samples, steps, tables
 from assay.report.funnel import funnel, parts_of, unfinished
 from assay.report.models import models
 from assay.report.plain import count, name, read_text, shown
@@ -62,8 +62,8 @@ def _leakage(run: RunDir) -> list[dict[str, Any]]:
 
 def _counts(parts: dict[str, list[Part]], found: dict[str, Any]) -> dict[str, int]:
     rows = {table: sum(count(part.sidecar.rows) or 0 for part in shards) for table, shards in parts.items()}
-    if steps := found.get("steps"):
-        rows["step_labels"] = steps["labelled"]
+    if labelled := found.get("steps"):
+        rows["step_labels"] = labelled["labelled"]
     if programs := found.get("programs"):
         rows["functions"] = programs["functions"]
     return rows
@@ -99,16 +99,21 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         "pairs": tables.pairs,
         "problems": tables.problems,
         "programs": tables.programs,
-        "tests": lambda reader: tables.tests(reader, found.get("programs", {}).get("functions", 0)),
-        "candidates": tables.candidates,
-        "steps": tables.steps,
+        "tests": lambda reader: steps.tests(reader, found.get("programs", {}).get("functions", 0)),
+        "suites": steps.suites,
+        "candidates": steps.candidates,
+        "steps": steps.steps,
         "trajectories": tables.trajectories,
     }
     for table, section in sections.items():
         if table in parts:
             found[table] = section(reader)
     trained = models(run.root)
-    shows = {"pairs": samples.pairs(reader), "program": samples.program(reader)}
+    shows = {
+        "pairs": samples.pairs(reader),
+        "program": samples.program(reader),
+        "conflicts": samples.conflicts(reader, found.get("steps", {}).get("conflicts", {})),
+    }
     notes += wrong + unfinished(run, parts) + list(dict.fromkeys(reader.notes))
     return {
         "format": FORMAT,

@@ -245,6 +245,11 @@ def _model_view(charts: svg.Charts, model: dict[str, Any]) -> dict[str, Any]:
     return view
 
 
+def _crossed(cells: list[dict[str, Any]], row: str, column: str) -> dict[tuple[str, str], int]:
+    """Counts of a table's cells by two of their keys."""
+    return {(cell[row], cell[column]): cell["rows"] for cell in cells}
+
+
 def _drawn(charts: svg.Charts, facts: dict[str, Any]) -> dict[str, Markup | None]:
     """The charts of the tables, by the name that the template knows them by."""
     found: dict[str, Markup | None] = {}
@@ -273,20 +278,30 @@ def _drawn(charts: svg.Charts, facts: dict[str, Any]) -> dict[str, Markup | None
         found["functions"] = _doubling(
             charts, "Programs by number of functions", "functions", ("", programs["functions_per_program"])
         )
-    if tests := facts.get("tests"):
+    suites, tests = facts.get("suites"), facts.get("tests")
+    if tested := suites or tests:
         found["tests"] = _doubling(
             charts,
             "Functions by number of tests",
             "tests of a function",
-            ("all tests", tests["tests_per_function"]),
-            ("selected", tests["selected_per_function"]),
+            ("all tests", tested["tests_per_function"]),
+            ("selected", tested["selected_per_function"]),
         )
-        found["kills"] = _tenths(
-            charts, "Functions by mutation score", "share of mutants killed", tests["mutation_score"]
+        scores = suites["mutation_score"]["bins"] if suites else tested["mutation_score"]
+        found["kills"] = _tenths(charts, "Functions by mutation score", "share of mutants killed", scores)
+    if suites:
+        found["coverage"] = _tenths(
+            charts, "Functions by coverage", "share of statements run", suites["coverage"]["bins"]
         )
-    if (steps := facts.get("steps")) and steps["functions"]:
+    if (steps := facts.get("steps")) and steps["rows"]:
         rows = {"1": "passes", "0": "fails", "null": "no verdict"}
-        cells = {(cell["outcome"], cell["label"]): cell["rows"] for cell in steps["cells"]}
+        whole = _crossed(steps["candidates"], "outcome", "steps")
+        cells = _crossed(steps["cells"], "outcome", "label")
+        found["whole"] = charts.stacks(
+            "Candidates by outcome and by all of their steps",
+            ["every labelled step passes", "a step fails", "no step has a label"],
+            [(label, [whole[o, kind] for kind in ("all1", "some0", "none")]) for o, label in rows.items()],
+        )
         found["cells"] = charts.stacks(
             "Step labels by outcome of the candidate",
             ["step passes", "step fails", "no label"],
@@ -336,6 +351,7 @@ def render(facts: dict[str, Any]) -> str:
         "problems",
         "programs",
         "tests",
+        "suites",
         "candidates",
         "steps",
         "trajectories",
@@ -351,7 +367,9 @@ def render(facts: dict[str, Any]) -> str:
         nothing=_nothing(facts),
         stages=[_stage_view(stage) for stage in facts["stages"]],
         matrix=matrix(pairs["cells"]) if pairs else None,
-        cells={(cell["outcome"], cell["label"]): cell["rows"] for cell in steps["cells"]} if steps else {},
+        whole=_crossed(steps["candidates"], "outcome", "steps") if steps else {},
+        cells=_crossed(steps["cells"], "outcome", "label") if steps else {},
+        both=_crossed(steps["both"], "reference", "own") if steps else {},
         charts=_drawn(charts, facts),
         models=[_model_view(charts, model) for model in facts["models"]],
         samples=facts["samples"],

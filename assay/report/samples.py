@@ -7,7 +7,7 @@ rows. Work on a row is bounded: long texts are cut before they are compared, and
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.report.plain import clip, name, number, shown
@@ -18,6 +18,9 @@ PAIRS = 3
 DIFF_LINES = 44
 PROGRAM_LINES = 120
 LINE_CHARS = 160
+FAILURE_CHARS = 300
+CONFLICTS = 3
+STEPS = 12
 
 _COMPARED_LINES = 1000
 _FIRST_ROWS = 2000
@@ -142,37 +145,71 @@ def _blocks(code: bytes, steps: list[dict[str, Any]]) -> tuple[list[dict[str, An
     return blocks, False
 
 
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    """What the page says of one function."""
+    failure = step["first_failure"]
+    return {
+        "name": name(step["name"]),
+        **{key: step[key] for key in ("label", "reference_label", "own_label", "judge_label")},
+        "tests_run": step["tests_run"],
+        "tests_passed": step["tests_passed"],
+        "reason": name(step["reason"]),
+        "failure": None if failure is None else name(failure, FAILURE_CHARS),
+    }
+
+
 def program(reader: Reader) -> dict[str, Any] | None:
-    """One step-labelled candidate: with passing and failing steps when the shard has one such."""
+    """One step-labelled candidate: with passing and failing steps and a failing call if the shard has one."""
     light = ["id", "conflict", "outcome", "steps"]
     part, rows = _pick(reader, "steps", light)
     if part is None:
         return None
 
-    def rank(at: int) -> tuple[int, float, int]:
+    def rank(at: int) -> tuple[int, bool, float, int]:
         labels = {step["label"] for step in rows[at]["steps"]}
-        return (-len(labels & {0, 1}), fraction(0, "report-step", rows[at]["id"]), at)
+        silent = all(step["first_failure"] is None for step in rows[at]["steps"])
+        return (-len(labels & {0, 1}), silent, fraction(0, "report-step", rows[at]["id"]), at)
 
     at = [min(range(len(rows)), key=rank)]
-    columns = [*light, "completion", "outcome_reason", "language", "generator"]
+    columns = [*light, "completion", "outcome_reason", "outcome_detail", "language", "generator"]
     for row in _rows_at(reader, "steps", part, columns, at):
         blocks, cut = _blocks(row["completion"].encode(), row["steps"])
         return {
-            **{key: name(row[key]) for key in ("id", "conflict", "outcome_reason", "language")},
-            "outcome": row["outcome"],
-            "generator": name(row["generator"]["model"]),
-            "detail": name(row["generator"]["detail"] or ""),
-            "steps": [
-                {
-                    "name": name(step["name"]),
-                    "label": step["label"],
-                    "tests_run": step["tests_run"],
-                    "tests_passed": step["tests_passed"],
-                    "reason": name(step["reason"]),
-                }
-                for step in row["steps"][:PROGRAM_LINES]
-            ],
+            **_candidate(row),
+            "language": name(row["language"]),
+            "steps": [_step(step) for step in row["steps"][:PROGRAM_LINES]],
             "blocks": blocks,
             "cut": cut,
         }
     return None
+
+
+def _candidate(row: dict[str, Any]) -> dict[str, Any]:
+    detail = row["outcome_detail"]
+    return {
+        **{key: name(row[key]) for key in ("id", "conflict", "outcome_reason")},
+        "outcome": row["outcome"],
+        "outcome_detail": None if detail is None else name(detail, FAILURE_CHARS),
+        "generator": name(row["generator"]["model"]),
+        "detail": name(row["generator"]["detail"] or ""),
+    }
+
+
+def conflicts(reader: Reader, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The first candidates of each kind of conflict; `counts` tells how many there are, so when to stop."""
+    wanted = {kind: min(CONFLICTS, counts.get(kind, 0)) for kind in ("o1_z0", "o0_allz1")}
+    columns = ["id", "conflict", "outcome", "outcome_reason", "outcome_detail", "generator", "steps"]
+    found: list[dict[str, Any]] = []
+    if not any(wanted.values()):
+        return found
+    for batch in reader.batches("steps", columns, rows=1024):
+        kinds = batch["conflict"].to_pylist()
+        for at in (at for at, kind in enumerate(kinds) if wanted.get(kind)):
+            wanted[kinds[at]] -= 1
+            row = batch.slice(at, 1).to_pylist()[0]
+            # Where a step fails though the whole passes, those are the steps to look at; else all passed.
+            steps = [step for step in row["steps"] if row["conflict"] == "o0_allz1" or step["label"] == 0]
+            found.append({**_candidate(row), "steps": [_step(step) for step in steps[:STEPS]]})
+        if not any(wanted.values()):
+            break
+    return sorted(found, key=lambda one: one["conflict"] != "o1_z0")

@@ -1,4 +1,4 @@
-"""What the tables of a run hold, as counts: languages, criteria, lengths, labels, tests, steps.
+"""What the tables of a run hold, as counts: languages, criteria, lengths, labels. (Tests and steps: `steps`.)
 
 Each function reads the columns that it needs, a batch at a time, so that contents are never all in
 memory. A shard that cannot be read leaves a note in the reader and is otherwise skipped.
@@ -57,7 +57,7 @@ class Reader:
             )
 
 
-def _counts(column: pa.ChunkedArray) -> Counter[Any]:
+def counted(column: pa.ChunkedArray) -> Counter[Any]:
     """How often each value of a column occurs, null as None."""
     found: Counter[Any] = Counter()
     for pair in pc.value_counts(column).to_pylist():
@@ -65,20 +65,23 @@ def _counts(column: pa.ChunkedArray) -> Counter[Any]:
     return found
 
 
-def _named(counts: Counter[Any], missing: str = "(none)") -> Counter[str]:
-    named: Counter[str] = Counter()
+def named(counts: Counter[Any], missing: str = "(none)") -> Counter[str]:
+    """Counts by values as text, null under a name of its own."""
+    found: Counter[str] = Counter()
     for key, rows in counts.items():
-        named[missing if key is None else str(key)] += rows
-    return named
+        found[missing if key is None else str(key)] += rows
+    return found
 
 
-def _grouped(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
+def grouped(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Each combination of values of some columns, with its rows."""
     for row in table.group_by(keys).aggregate([([], "count_all")]).to_pylist():
         yield tuple(row[key] for key in keys), row["count_all"]
 
 
-def _add_lengths(bins: Doubling, lengths: pa.ChunkedArray) -> None:
-    for length, rows in _counts(lengths).items():
+def add_lengths(bins: Doubling, lengths: pa.ChunkedArray) -> None:
+    """Count lengths into bins; null is none."""
+    for length, rows in counted(lengths).items():
         if length is not None and length >= 0:
             bins.add(length, rows)
 
@@ -88,7 +91,7 @@ def _months(times: pa.ChunkedArray) -> tuple[Counter[int], int]:
     good = times.filter(pc.and_(pc.greater_equal(times, 0), pc.less(times, _LAST_SECOND)))
     stamps = good.cast(pa.timestamp("s"))
     months = pc.add(pc.multiply(pc.year(stamps), 100), pc.month(stamps))
-    return _counts(months), len(times) - len(good)
+    return counted(months), len(times) - len(good)
 
 
 def repositories(reader: Reader) -> dict[str, Any]:
@@ -127,10 +130,10 @@ def edits(reader: Reader) -> dict[str, Any]:
     lines, undated, flags = Doubling(), 0, Counter({"bot": 0, "ai_assisted": 0, "reverted": 0})
     columns = ["repo", "language", "license", "merged_by", "reverted_by", "bot", "ai_assisted", "commit_time"]
     for batch in reader.batches("edits", [*columns, "lines_added", "lines_removed"]):
-        repos.update(_named(_counts(batch["repo"])))
-        languages.update(_named(_counts(batch["language"])))
-        licences.update(_named(_counts(batch["license"]), "not recognised"))
-        for how, rows in _counts(batch["merged_by"]).items():
+        repos.update(named(counted(batch["repo"])))
+        languages.update(named(counted(batch["language"])))
+        licences.update(named(counted(batch["license"]), "not recognised"))
+        for how, rows in counted(batch["merged_by"]).items():
             merged["not known" if how is None else str(how).partition(":")[0]] += rows
         flags["bot"] += pc.sum(batch["bot"]).as_py() or 0
         flags["ai_assisted"] += len(batch) - batch["ai_assisted"].null_count
@@ -139,7 +142,7 @@ def edits(reader: Reader) -> dict[str, Any]:
         months.update(found)
         undated += outside
         both = pc.add(batch["lines_added"].cast(pa.int64()), batch["lines_removed"].cast(pa.int64()))
-        _add_lengths(lines, both)
+        add_lengths(lines, both)
     return {
         "rows": repos.total(),
         "repositories": top(repos, NAMES),
@@ -163,12 +166,12 @@ def labels(reader: Reader) -> dict[str, Any]:
     labelers: Counter[str] = Counter()
     confidence, intent = [0] * 10, [0] * 10
     for batch in reader.batches("labels", ["labeler", "method", "criterion", "confidence", "single_intent"]):
-        criteria.update(_named(_counts(batch["criterion"]), "none supported"))
-        methods.update(_named(_counts(batch["method"])))
-        labelers.update(_named(_counts(batch["labeler"])))
-        named = batch.filter(pc.is_valid(batch["criterion"]))
-        share_bins(named["confidence"].to_pylist(), confidence)
-        share_bins(named["single_intent"].to_pylist(), intent)
+        criteria.update(named(counted(batch["criterion"]), "none supported"))
+        methods.update(named(counted(batch["method"])))
+        labelers.update(named(counted(batch["labeler"])))
+        supported = batch.filter(pc.is_valid(batch["criterion"]))
+        share_bins(supported["confidence"].to_pylist(), confidence)
+        share_bins(supported["single_intent"].to_pylist(), intent)
     return {
         "rows": criteria.total(),
         "criteria": top(criteria, NAMES),
@@ -187,17 +190,17 @@ def pairs(reader: Reader) -> dict[str, Any]:
     methods: Counter[str] = Counter()
     systems: Counter[str] = Counter()
     for batch in reader.batches("pairs", ["language", "aspect", "split", "repo", "license", "evidence"]):
-        for key, rows in _grouped(batch, ["language", "aspect", "split"]):
+        for key, rows in grouped(batch, ["language", "aspect", "split"]):
             cells[key] += rows
-        for (repo, split), rows in _grouped(batch, ["repo", "split"]):
+        for (repo, split), rows in grouped(batch, ["repo", "split"]):
             repos.setdefault(split, Counter())[repo] += rows
-        licences.update(_named(_counts(batch["license"]), "not recognised"))
-        methods.update(_named(_counts(pc.struct_field(batch["evidence"], "method"))))
-        systems.update(_named(_counts(pc.struct_field(batch["evidence"], "system_kind"))))
+        licences.update(named(counted(batch["license"]), "not recognised"))
+        methods.update(named(counted(pc.struct_field(batch["evidence"], "method"))))
+        systems.update(named(counted(pc.struct_field(batch["evidence"], "system_kind"))))
     chosen, rejected = Doubling(), Doubling()
     for batch in reader.batches("pairs", ["chosen", "rejected"], rows=256):
-        _add_lengths(chosen, pc.utf8_length(batch["chosen"]))
-        _add_lengths(rejected, pc.utf8_length(batch["rejected"]))
+        add_lengths(chosen, pc.utf8_length(batch["chosen"]))
+        add_lengths(rejected, pc.utf8_length(batch["rejected"]))
     shared = set(repos.get("train", ())) & set(repos.get("test", ()))
     return {
         "rows": cells.total(),
@@ -221,127 +224,13 @@ def programs(reader: Reader) -> dict[str, Any]:
     """Decomposed programs: how many functions they have and who cut them."""
     sizes, made = Doubling(), Counter[str]()
     for batch in reader.batches("programs", ["decomposed_by", "functions.list.element.name"]):
-        _add_lengths(sizes, pc.list_value_length(batch["functions"]))
-        made.update(_named(_counts(batch["decomposed_by"])))
+        add_lengths(sizes, pc.list_value_length(batch["functions"]))
+        made.update(named(counted(batch["decomposed_by"])))
     return {
         "rows": sum(sizes.bins.values()),
         "functions": sizes.total,
         "functions_per_program": sizes.facts(),
         "decomposed_by": top(made, NAMES),
-    }
-
-
-def tests(reader: Reader, functions: int) -> dict[str, Any]:
-    """Unit tests per function and the mutants that they kill; `functions` is how many there are to test."""
-    per_function: Counter[tuple[str, str]] = Counter()
-    chosen: Counter[tuple[str, str]] = Counter()
-    kills: dict[tuple[str, str], set[int]] = {}
-    mutants: dict[tuple[str, str], int] = {}
-    sources: Counter[str] = Counter()
-    rows = 0
-    for batch in reader.batches(
-        "tests", ["program_id", "function", "source", "kills", "mutants", "selected"]
-    ):
-        rows += len(batch)
-        sources.update(_named(_counts(batch["source"])))
-        for row in batch.to_pylist():
-            key = (row["program_id"], row["function"])
-            per_function[key] += 1
-            chosen[key] += row["selected"]
-            kills.setdefault(key, set()).update(row["kills"])
-            mutants[key] = row["mutants"]
-    many, few, scores = Doubling(), Doubling(), [0] * 10
-    untested = max(0, functions - len(per_function))
-    for bins in (many, few):
-        if untested:
-            bins.add(0, untested)
-    for key, found in per_function.items():
-        many.add(found)
-        few.add(chosen[key])
-    share_bins([len(kills[key]) / tried for key, tried in mutants.items() if tried > 0], scores)
-    return {
-        "rows": rows,
-        "selected": chosen.total(),
-        "sources": top(sources, NAMES),
-        "functions_with_tests": len(per_function),
-        "functions_without_tests": untested,
-        "tests_per_function": many.facts(),
-        "selected_per_function": few.facts(),
-        "mutants": sum(mutants.values()),
-        "mutants_killed": sum(len(found) for found in kills.values()),
-        "mutation_score": scores,
-    }
-
-
-def candidates(reader: Reader) -> dict[str, Any]:
-    """Candidates by what made them."""
-    made: Counter[str] = Counter()
-    for batch in reader.batches("candidates", ["generator.model"]):
-        made.update(_named(_counts(pc.struct_field(batch["generator"], "model"))))
-    return {"rows": made.total(), "generators": top(made, NAMES)}
-
-
-def _sign(value: int | None) -> str:
-    return "null" if value is None else str(value)
-
-
-def steps(reader: Reader) -> dict[str, Any]:
-    """Outcomes and step labels of candidates, where they disagree, and by what made the candidate."""
-    cells: Counter[tuple[str, str]] = Counter()
-    outcomes: Counter[str] = Counter()
-    conflicts: Counter[str] = Counter({"none": 0, "o1_z0": 0, "o0_allz1": 0})
-    reasons: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
-    isolation: Counter[str] = Counter()
-    makers: dict[str, Counter[str]] = {}
-    problems: dict[str, set[str]] = {}
-    columns = [
-        "outcome",
-        "outcome_reason",
-        "steps",
-        "conflict",
-        "isolation",
-        "split",
-        "problem_id",
-        "generator",
-    ]
-    for batch in reader.batches("steps", columns):
-        outcomes.update(_named(_counts(batch["outcome"]), "null"))
-        conflicts.update(_named(_counts(batch["conflict"])))
-        failures.update(_named(_counts(batch["outcome_reason"])))
-        isolation.update(_named(_counts(batch["isolation"])))
-        flat = pc.list_flatten(batch["steps"])
-        of = batch["outcome"].take(pc.list_parent_indices(batch["steps"]))
-        table = pa.table({"o": of, "z": pc.struct_field(flat, "label")})
-        for (outcome, label), rows in _grouped(table, ["o", "z"]):
-            cells[_sign(outcome), _sign(label)] += rows
-        reasons.update(_named(_counts(pc.struct_field(flat, "reason"))))
-        made = pa.table({"m": pc.struct_field(batch["generator"], "model"), "o": batch["outcome"]})
-        for (model, outcome), rows in _grouped(made, ["m", "o"]):
-            makers.setdefault(model, Counter())[_sign(outcome)] += rows
-        for (split, problem), _ in _grouped(batch, ["split", "problem_id"]):
-            problems.setdefault(split, set()).add(problem)
-    ranked = sorted(makers.items(), key=lambda item: (-item[1].total(), item[0]))
-    return {
-        "rows": outcomes.total(),
-        "functions": cells.total(),
-        "labelled": sum(rows for (_, label), rows in cells.items() if label != "null"),
-        "cells": [
-            {"outcome": o, "label": z, "rows": cells[o, z]}
-            for o in ("1", "0", "null")
-            for z in ("1", "0", "null")
-        ],
-        "outcomes": {o: outcomes[o] for o in ("1", "0", "null")},
-        "conflicts": {name(key): rows for key, rows in sorted(conflicts.items())},
-        "step_reasons": top(reasons, NAMES),
-        "outcome_reasons": top(failures, NAMES),
-        "isolation": top(isolation, NAMES),
-        "generators": [
-            {"name": name(model), "rows": of.total(), **{f"outcome_{o}": of[o] for o in ("1", "0", "null")}}
-            for model, of in ranked[:NAMES]
-        ],
-        "splits": {name(split): {"problems": len(found)} for split, found in sorted(problems.items())},
-        "problems_in_both_splits": len(problems.get("train", set()) & problems.get("test", set())),
     }
 
 
@@ -354,12 +243,12 @@ def trajectories(reader: Reader) -> dict[str, Any]:
     lengths = Doubling()
     columns = ["resolved", "policy", "split", "instance_id", "messages.list.element.role"]
     for batch in reader.batches("trajectories", columns):
-        for value, rows in _counts(batch["resolved"]).items():
+        for value, rows in counted(batch["resolved"]).items():
             resolved["null" if value is None else str(value).lower()] += rows
-        policies.update(_named(_counts(batch["policy"]), "not known"))
-        splits.update(_named(_counts(batch["split"])))
+        policies.update(named(counted(batch["policy"]), "not known"))
+        splits.update(named(counted(batch["split"])))
         instances.update(batch["instance_id"].to_pylist())
-        _add_lengths(lengths, pc.list_value_length(batch["messages"]))
+        add_lengths(lengths, pc.list_value_length(batch["messages"]))
     return {
         "rows": resolved.total(),
         "instances": len(instances),

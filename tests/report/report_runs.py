@@ -10,12 +10,16 @@ from typing import Any
 from schemas import shards
 from schemas.records import (
     TABLES,
+    Candidate,
+    Count,
     Edit,
     FunctionSpan,
+    FunctionSuite,
     FunctionTest,
     Generator,
     Label,
     Message,
+    MutantFate,
     PairEvidence,
     PreferencePair,
     Program,
@@ -207,8 +211,49 @@ def unit_test(number: int, function: str, kills: list[int], selected: bool = Tru
     )
 
 
+def suite(number: int = 0, **changed: Any) -> FunctionSuite:
+    """What is known of a function's tests: four mutants, three killed, one of them by time."""
+    fates = [("negate", True, False), ("negate", True, True), ("negate", False, False), ("swap", True, False)]
+    values: dict[str, Any] = {
+        "id": f"s{number}",
+        "program_id": "g0",
+        "function": f"f{number}",
+        "tests": 6,
+        "selected": 2,
+        "mutants": [
+            MutantFate(operator=operator, detail="1: x", killed=killed, timeout=timeout)
+            for operator, killed, timeout in fates
+        ],
+        "mutation_score": 0.75,
+        "coverage": 1.0,
+        "dropped": [Count(reason="flaky", count=3), Count(reason="unencodable", count=1)],
+        "reason": None,
+    }
+    return FunctionSuite(**{**values, **changed})
+
+
+def unjudged(number: int = 0, fault: str | None = None, model: str = "m") -> Candidate:
+    """A candidate that no stage has run yet."""
+    return Candidate(
+        id=f"c{number}",
+        problem_id="p",
+        program_id="g0",
+        completion=CODE,
+        program=None,
+        pieces=[],
+        fault=fault,
+        generator=Generator(model=model, temperature=None, seed=0, detail=None, prompt_version=None),
+    )
+
+
 def candidate(
-    number: int = 0, outcome: int | None = 1, labels: Sequence[int | None] = (1, 0), **changed: Any
+    number: int = 0,
+    outcome: int | None = 1,
+    labels: Sequence[int | None] = (1, 0),
+    own: Sequence[int | None] | None = None,
+    judge: Sequence[int | None] = (None, None),
+    failure: str | None = None,
+    **changed: Any,
 ) -> StepLabeledCandidate:
     reasons = {1: "passed", 0: "failed", None: "no_tests"}
     steps = [
@@ -218,17 +263,17 @@ def candidate(
             end_byte=b,
             label=z,
             reference_label=z,
-            own_label=z,
-            judge_label=None,
+            own_label=o,
+            judge_label=j,
             tests_run=0 if z is None else 5,
             tests_passed=(5 if z else 3) if z is not None else 0,
             reason=reasons[z],
-            own_reason=reasons[z],
-            first_failure=None,
+            own_reason=reasons[o],
+            first_failure=failure if z == 0 else None,
             mutation_score=None,
             trust="external",
         )
-        for (name, a, b), z in zip(spans(), labels, strict=True)
+        for (name, a, b), z, o, j in zip(spans(), labels, labels if own is None else own, judge, strict=True)
     ]
     values: dict[str, Any] = {
         "id": f"c{number}",

@@ -23,8 +23,10 @@ from report_runs import (
     new_run,
     pair,
     program,
+    suite,
     trajectory,
     unit_test,
+    unjudged,
 )
 
 from assay.report import collect, write_report
@@ -222,6 +224,100 @@ def test_step_cells_count_functions_under_their_candidates_outcome(tmp_path: Pat
     assert steps["outcomes"] == {"1": 2, "0": 1, "null": 1}
     assert steps["conflicts"] == {"none": 3, "o1_z0": 1, "o0_allz1": 0}
     assert sum(row["rows"] for row in steps["generators"]) == 4
+
+
+def test_candidates_are_counted_by_all_of_their_steps(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    rows = [
+        candidate(0, 1, (1, 1)),
+        candidate(1, 1, (None, 1)),
+        candidate(2, 0, (1, 0)),
+        candidate(3, 0, (0, None)),
+        candidate(4, 0, (None, None)),
+        candidate(5, None, (1, 1), steps=[]),
+    ]
+    finish(run, "verify", {STEPS: rows})
+    found = {(c["outcome"], c["steps"]): c["rows"] for c in collect(run)["steps"]["candidates"] if c["rows"]}
+    assert found == {("1", "all1"): 2, ("0", "some0"): 2, ("0", "none"): 1, ("null", "none"): 1}
+
+
+def test_both_step_labels_are_crossed_and_trust_is_told_apart(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    rows = [
+        candidate(0, labels=(1, 0), own=(0, 0), trust="inproc"),
+        candidate(1, labels=(None, 1), own=(1, None)),
+    ]
+    finish(run, "verify", {STEPS: rows})
+    steps = collect(run)["steps"]
+    found = {(c["reference"], c["own"]): c["rows"] for c in steps["both"] if c["rows"]}
+    assert found == {("1", "0"): 1, ("0", "0"): 1, ("null", "1"): 1, ("1", "null"): 1}
+    assert {one["name"]: one["rows"] for one in steps["trust"]["top"]} == {"inproc": 1, "split": 1}
+    assert steps["judge"] is None
+
+
+def test_a_judge_is_measured_on_functions_that_have_both_labels(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    rows = [
+        candidate(0, labels=(1, 1), own=(0, 1), judge=(1, 0)),
+        candidate(1, labels=(0, 0), own=(0, None), judge=(0, 0)),
+        candidate(2, labels=(0, None), own=(0, None), judge=(1, 1)),
+        candidate(3, labels=(1, 1), judge=(None, None)),
+    ]
+    finish(run, "verify", {STEPS: rows})
+    judge = collect(run)["steps"]["judge"]
+    assert judge["functions"] == 6
+    assert judge["reference"] == {
+        "functions": 5,
+        "agreement": 0.6,
+        "passing": 2,
+        "recall_passing": 0.5,
+        "failing": 3,
+        "recall_failing": 0.6667,
+    }
+    assert (judge["own"]["functions"], judge["own"]["failing"]) == (4, 3)
+
+
+def test_suites_sum_functions_mutants_and_dropped_calls(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    bare = {"mutation_score": None, "coverage": None, "mutants": [], "dropped": []}
+    rows = [
+        suite(0),
+        suite(1, tests=9, selected=4, mutation_score=0.25, coverage=float("nan")),
+        suite(2, tests=0, selected=0, reason="no_calls", **bare),
+    ]
+    finish(run, "tests", {Output("suites"): rows})
+    found = collect(run)["suites"]
+    assert (found["rows"], found["with_tests"], found["tests"], found["selected"]) == (3, 2, 15, 6)
+    assert found["selected_median"] == 3
+    assert (found["mutants"], found["killed"], found["timeouts"]) == (8, 6, 2)
+    assert found["operators"] == [
+        {"name": "negate", "tried": 6, "killed": 4, "timeouts": 2},
+        {"name": "swap", "tried": 2, "killed": 2, "timeouts": 0},
+    ]
+    assert found["mutation_score"] == {"bins": [0, 0, 1, 0, 0, 0, 0, 1, 0, 0], "known": 2, "mean": 0.5}
+    assert found["coverage"]["known"] == 1
+    assert {one["name"]: one["rows"] for one in found["dropped"]["top"]} == {"flaky": 6, "unencodable": 2}
+    assert [(one["name"], one["rows"]) for one in found["reasons"]["top"]] == [("no_calls", 1)]
+    assert found["tests_per_function"]["bins"][0] == {"lo": 0, "hi": 0, "rows": 1}
+
+
+def test_faults_of_candidates_are_counted_by_reason(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    rows = [unjudged(0), unjudged(1, "prose"), unjudged(2, "prose"), unjudged(3, "empty")]
+    finish(run, "sample", {Output("candidates"): rows})
+    found = collect(run)["candidates"]["faults"]
+    assert (found["rows"], found["top"][0]) == (3, {"name": "prose", "rows": 2})
+
+
+def test_conflicts_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    quiet = [candidate(n, 1, (1, 1)) for n in range(3000)]
+    rows = [candidate(9000 + n, 0, (1, None), conflict="o0_allz1") for n in range(5)]
+    finish(run, "verify", {STEPS: [*quiet, *rows, candidate(9999, failure="x", conflict="o1_z0")]})
+    found = collect(run)["samples"]["conflicts"]
+    assert [one["id"] for one in found] == ["c9999", "c9000", "c9001", "c9002"]
+    assert [(step["name"], step["failure"]) for step in found[0]["steps"]] == [("two", "x")]
+    assert [step["label"] for step in found[1]["steps"]] == [1, None]
 
 
 def test_functions_without_tests_fill_the_zero_bin(tmp_path: Path) -> None:

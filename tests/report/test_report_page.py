@@ -27,13 +27,16 @@ from report_runs import (
     new_run,
     pair,
     program,
+    suite,
     trajectory,
     unit_test,
+    unjudged,
 )
 
 from assay.report import collect, render, write_report
 from assay.report.page import duration, matrix
 from assay.report.svg import Charts, compact, figure
+from schemas.records import Count
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, Output
 
@@ -52,6 +55,11 @@ HOSTILE = [
     "a\r\nb\tc",
     "",
 ]
+
+
+TABLES = (
+    *("edits", "labels", "pairs", "programs", "tests", "suites", "candidates", "steps", "trajectories"),
+)
 
 
 def full_run(root: Path, text: str | None = None) -> RunDir:
@@ -75,8 +83,17 @@ def full_run(root: Path, text: str | None = None) -> RunDir:
     finish(run, "build", {TRAIN: [pair(n, **names, **more) for n in range(3)], TEST: []})
     finish(run, "decompose", {Output("programs"): [program()]})
     finish(run, "tests", {Output("tests"): [unit_test(0, "one", [1]), unit_test(1, "two", [])]})
-    steps = {"completion": text, "isolation": text, "outcome_reason": text} if text is not None else {}
-    finish(run, "verify", {STEPS: [candidate(0, **steps), candidate(1, 0, (None, 0), **steps)]})
+    counts = {"dropped": [Count(reason=text, count=2)], "reason": text} if text is not None else {}
+    finish(run, "tests", {Output("suites"): [suite(0, **counts), suite(1, tests=0, selected=0)]}, unit="s")
+    finish(run, "sample", {Output("candidates"): [unjudged(0), unjudged(1, text or "prose", text or "m")]})
+    written = ("completion", "isolation", "outcome_reason", "outcome_detail", "failure", "trust")
+    steps: dict[str, Any] = dict.fromkeys(written, text) if text is not None else {"failure": "one() -> 2"}
+    rows = [
+        candidate(0, judge=(1, 1), conflict="o1_z0", **steps),
+        candidate(1, 0, (None, 0), **steps),
+        candidate(2, 0, (1, 1), (0, None), conflict="o0_allz1", **steps),
+    ]
+    finish(run, "verify", {STEPS: rows})
     finish(run, "trajectories", {Output("trajectories", "train"): [trajectory(0, 3, True)]})
     group = {"accuracy": 0.75, "ci95": [0.6, 0.9], "pairs": 40, "ties": 0, "accuracy_strict": 0.7}
     folder = run.root / "models" / "m"
@@ -166,7 +183,7 @@ def test_page_needs_nothing_but_the_facts(tmp_path: Path) -> None:
     assert render(json.loads(json.dumps(facts))) == render(facts)
 
 
-@pytest.mark.parametrize("table", ["edits", "labels", "pairs", "programs", "tests", "steps", "trajectories"])
+@pytest.mark.parametrize("table", TABLES)
 def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
     run = new_run(tmp_path / "run")
     rows: dict[str, tuple[Output, Any]] = {
@@ -175,6 +192,8 @@ def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
         "pairs": (TRAIN, pair()),
         "programs": (Output("programs"), program()),
         "tests": (Output("tests"), unit_test(0, "one", [])),
+        "suites": (Output("suites"), suite()),
+        "candidates": (Output("candidates"), unjudged()),
         "steps": (STEPS, candidate()),
         "trajectories": (Output("trajectories", "train"), trajectory(0, 1, None)),
     }
@@ -185,7 +204,7 @@ def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
     check(render(facts))
 
 
-@pytest.mark.parametrize("table", ["edits", "labels", "pairs", "programs", "tests", "steps", "trajectories"])
+@pytest.mark.parametrize("table", TABLES)
 def test_empty_shard_is_a_table_without_a_row(tmp_path: Path, table: str) -> None:
     run = new_run(tmp_path / "run")
     split = "train" if table in ("pairs", "steps", "trajectories") else None
@@ -222,6 +241,33 @@ def test_histogram_of_two_series_keeps_the_empty_bins_between(tmp_path: Path) ->
 
 def test_run_with_pairs_does_not_say_that_nothing_was_found(tmp_path: Path) -> None:
     assert "Nothing was found" not in render(collect(full_run(tmp_path / "run")))
+
+
+def test_steps_show_where_outcome_and_labels_disagree(tmp_path: Path) -> None:
+    text = check(render(collect(full_run(tmp_path / "run")))).text
+    assert "Passes, though a step fails" in text
+    assert "two: z = 0, fails, 3 of 5 tests passed; a model says 1First failing call: one() -> 2" in text
+    assert "Fails, though every labelled step passes" in text
+    assert "one: z = 1, passes, 5 of 5 tests passed; beside the candidate's own functions 0" in text
+
+
+def test_a_judge_is_shown_when_one_was_asked(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    finish(run, "verify", {STEPS: [candidate(0, judge=(1, 1)), candidate(1, judge=(0, None))]}, unit="a")
+    text = check(render(collect(run))).text
+    assert "A model's word against execution 3 functions were judged" in text
+    assert "Functions with both33Agreement33.3%33.3%" in text.replace(" Agreement", "Agreement")
+    asked_nobody = new_run(tmp_path / "other")
+    finish(asked_nobody, "verify", {STEPS: [candidate(0)]})
+    assert "A model's word" not in check(render(collect(asked_nobody))).text
+
+
+def test_program_shows_its_first_failing_call(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    rows = [candidate(n) for n in range(9)] + [candidate(10, failure="two(<b>) -> 3, expected 4")]
+    finish(run, "verify", {STEPS: rows})
+    sample = check(render(collect(run))).text.partition("A candidate with its labelled functions")[2]
+    assert "First failing call: two(<b>) -> 3, expected 4" in sample
 
 
 def test_damaged_evaluation_is_said_on_the_page(tmp_path: Path) -> None:
@@ -331,6 +377,15 @@ def _themes() -> list[dict[str, tuple[float, ...]]]:
 def test_text_contrast_is_aa(theme: int, ground: str, ink: str) -> None:
     colours = _themes()[theme]
     assert _contrast(colours[ink], colours[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(("tint", "share"), [("accent", 0.11), ("neutral", 0.26)], ids=["passes", "fails"])
+@pytest.mark.parametrize("ground", ["paper", "panel"])
+def test_a_labelled_function_stays_readable(theme: int, tint: str, share: float, ground: str) -> None:
+    colours = _themes()[theme]
+    mixed = tuple(share * a + (1 - share) * p for a, p in zip(colours[tint], colours[ground], strict=True))
+    assert _contrast(colours["ink"], mixed) >= 4.5
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
