@@ -174,32 +174,22 @@ def sign(value: int | None) -> str:
 
 
 def judged(cells: Iterable[tuple[str, str, int]]) -> dict[str, Any]:
-    """What a judge's labels are worth against those of execution.
+    """What a judge's labels are worth against those of execution (`labelers.programs.judge`).
 
     Args:
-        cells: (judge's label, label by execution, functions); those where either is null do not count.
-
-    Returns:
-        functions that have both, the share on which they agree, and of the functions that pass (fail) by
-        execution the share of which the judge says so too; null where there are none.
+        cells: (judge's label, label by execution, functions).
     """
-    both: Counter[tuple[str, str]] = Counter()
-    for judge, ran, rows in cells:
-        if "null" not in (judge, ran):
-            both[judge, ran] += rows
-    passing, failing = both["1", "1"] + both["0", "1"], both["0", "0"] + both["1", "0"]
+    from labelers.programs.judge import judge_report
 
-    def share(part: int, whole: int) -> float | None:
-        return round(part / whole, 4) if whole else None
-
-    return {
-        "functions": both.total(),
-        "agreement": share(both["1", "1"] + both["0", "0"], both.total()),
-        "passing": passing,
-        "recall_passing": share(both["1", "1"], passing),
-        "failing": failing,
-        "recall_failing": share(both["0", "0"], failing),
-    }
+    value = {"1": 1, "0": 0}
+    rows = (
+        ("", value.get(ran), value.get(judge))
+        for judge, ran, many in cells
+        if judge in value
+        for _ in range(many)
+    )
+    found = judge_report(rows)
+    return {} if not found else {**found[""].row(), "functions": found[""].agreement.total}
 
 
 def _kinds(steps: pa.ChunkedArray, rows: int) -> list[str]:
