@@ -357,16 +357,53 @@ class ImportConfig:
     Attributes:
         rows_per_part: rows of one unit of work, and so of one shard.
         max_row_bytes: a longer line, or a longer trajectory file, is dropped unread.
-        license: SPDX id to put on every imported problem; empty when not known.
+        license: SPDX id to put on every imported problem; empty for what the row or the set's card says.
         test_share: share of task instances whose trajectories go into the test split, 0 to 1.
+        format: format of the problem files; `auto` tells it by the fields of a file's first good row.
+        solution_field: field that holds the solution where a set publishes none (LiveCodeBench).
+        languages: languages of solutions to read, such as `Python`; empty for all that a set has.
+        max_languages: problems that one row may become, one a language.
+        max_references: most solutions kept of one problem beside the first.
+        max_tests: most calls or pairs of input and output kept of one problem. A set's own and public ones
+            come first, then a draw of the others.
+        hub_max_gb: GiB of rows that are taken from one dataset on the Hub.
     """
 
     rows_per_part: int = 32
     max_row_bytes: int = 64 << 20
     license: str = ""
     test_share: float = 0.1
+    format: Literal[
+        "auto",
+        "humaneval",
+        "humaneval+",
+        "mbpp",
+        "mbpp+",
+        "bigcodebench",
+        "kodcode",
+        "apps",
+        "taco",
+        "codecontests",
+        "livecodebench",
+        "verifiable",
+        "plain",
+    ] = "auto"
+    solution_field: str = "solution"
+    languages: tuple[str, ...] = ()
+    max_languages: int = 4
+    max_references: int = 4
+    max_tests: int = 100
+    hub_max_gb: int = 20
 
     def __post_init__(self) -> None:
-        _at_least("import", self, {"rows_per_part": 1, "max_row_bytes": 1})
+        bounds = dict.fromkeys(
+            ("rows_per_part", "max_row_bytes", "max_languages", "max_tests", "hub_max_gb"), 1
+        )
+        _at_least("importing", self, {**bounds, "max_references": 0})
         if not 0 <= self.test_share <= 1:
-            raise AssayError(f"import.test_share: {self.test_share} is not a share; give 0 to 1")
+            raise AssayError(f"importing.test_share: {self.test_share} is not a share; give 0 to 1")
+        for name in self.languages:
+            if name not in LANGUAGES:
+                raise AssayError(
+                    f"importing.languages: {name!r} is not known; give some of {', '.join(LANGUAGES)}"
+                )

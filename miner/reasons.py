@@ -115,6 +115,16 @@ IMPORT = {
     "duplicate": "an earlier row of the file is the same one",
 }
 
+PROBLEMS = IMPORT | {
+    "bad_payload": "packed tests are not one packed text and nothing else, so they were not unpacked",
+    "unpacks_too_large": "packed tests are longer, once unpacked, than a row may be",
+    "no_reference": "no solution is published with the problem, so there is nothing to take apart",
+    "python_2": "every solution that is read is Python 2",
+    "language_not_wanted": "no solution is in a language that is read and wanted",
+    "no_tests": "the row has no test that can be kept",
+    "reads_files": "the program reads or writes files of given names in place of its input and output",
+}
+
 REASONS: dict[str, dict[str, str]] = {
     "repositories": REPOSITORIES,
     "mine": MINE,
@@ -123,7 +133,7 @@ REASONS: dict[str, dict[str, str]] = {
     "decontaminate": DECONTAMINATE,
     "split": SPLIT,
     "cut": CUT,
-    "problems": IMPORT,
+    "problems": PROBLEMS,
     "trajectories": IMPORT,
 }
 """Stage -> reason code -> sentence."""

@@ -173,11 +173,11 @@ class ImportProblems(UnitStep):
 
     def __init__(self, config: ImportConfig, run_dir: Path, seed: int) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.seed = config, seed
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome a row of the file."""
-        return import_problems(self.config, unit)
+        return import_problems(self.config, unit, self.seed)
 
 
 class ImportTrajectories(UnitStep):

@@ -18,7 +18,9 @@ from typing import Any
 
 from miner.config import ImportConfig
 from miner.importers.fields import BadRow, Row, optional_text, parse_object, text_field, text_value
-from miner.importers.lines import import_unit, plan_file, require_file, shown, too_long, unique_slugs
+from miner.importers.lines import require_file, shown
+from miner.importers.rows import too_long
+from miner.importers.units import import_unit, plan_file, refuse_twice, unique_slugs
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json, split_of
 from schemas.records import Message, ToolCall, Trajectory
@@ -216,7 +218,7 @@ def _read_traj(config: ImportConfig, path: Path) -> bytes:
 
 def _parse_traj(config: ImportConfig, path: Path, data: bytes, seed: int) -> Trajectory:
     if len(data) > config.max_row_bytes:
-        raise too_long(config)
+        raise too_long(config.max_row_bytes)
     row = _flatten_traj(parse_object(data), path)
     return parse_trajectory(row, shown(path.parent.name or path.name), seed, config.test_share)
 
@@ -284,8 +286,11 @@ def plan_trajectories(config: ImportConfig, files: Sequence[Path], limit: int | 
     if not files:
         raise AssayError("import: no file; give a .jsonl file or .traj files of trajectories")
     sources = _sources([Path(path) for path in files])
+    refuse_twice(list(sources))
     units: list[Unit] = []
-    for (path, trajs), slug in zip(sources.items(), unique_slugs(list(sources)), strict=True):
+    for (path, trajs), slug in zip(
+        sources.items(), unique_slugs([path.name for path in sources]), strict=True
+    ):
         left = None if limit is None else limit - sum(unit.rows for unit in units)
         if left is not None and left <= 0:
             break
@@ -307,4 +312,4 @@ def import_trajectories(config: ImportConfig, unit: Unit, seed: int) -> Iterator
     if "files" in unit.payload:
         return _import_traj_unit(config, unit, seed)
     share = config.test_share
-    return import_unit(config, unit, lambda row, source: parse_trajectory(row, source, seed, share))
+    return import_unit(config, unit, lambda row, source: (parse_trajectory(row, source, seed, share),))

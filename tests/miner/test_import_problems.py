@@ -1,8 +1,8 @@
-"""Problem sets in HumanEval's format."""
+"""Files of problems: what is planned, kept and dropped, and how a file's format is told."""
 
 from __future__ import annotations
 
-import gzip
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,49 +10,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problem_rows import BODY as SOLUTION
+from problem_rows import CHECK as TEST
+from problem_rows import LAYOUTS, PROMPT, dropped, humaneval, kept, read, run, write
 
 from miner.config import ImportConfig
 from miner.importers.fields import BadRow
-from miner.importers.problems import import_problems, parse_problem, plan_problems
-from miner.reasons import IMPORT
+from miner.importers.formats import FORMATS, choose
+from miner.importers.problems import import_problems, plan_problems
+from miner.reasons import PROBLEMS
 from schemas.declare import validate
 from schemas.errors import AssayError
-from schemas.ids import content_id
+from schemas.ids import content_id, digest_json
 from schemas.records import Problem, ProblemTest
-from schemas.stage import Drop, Keep, Outcome
-
-PROMPT = 'def add(a, b):\n    """Add two numbers."""\n'
-SOLUTION = "    return a + b\n"
-TEST = "def check(candidate):\n    assert candidate(1, 2) == 3\n"
+from schemas.stage import Drop, Keep
 
 
 def row(number: int = 0, **change: Any) -> dict[str, Any]:
-    return {
-        "task_id": f"Set/{number}",
-        "prompt": PROMPT,
-        "entry_point": "add",
-        "canonical_solution": SOLUTION,
-        "test": TEST,
-        **change,
-    }
-
-
-def write(path: Path, *rows: Any) -> Path:
-    """A file with one row a line; bytes and text are written as they are."""
-    lines = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in rows]
-    data = b"".join(line + b"\n" for line in lines)
-    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
-    return path
-
-
-def run(*files: Path, **settings: Any) -> list[Outcome]:
-    config = ImportConfig(**settings)
-    outcomes = []
-    for unit in plan_problems(config, files):
-        found = list(import_problems(config, unit))
-        assert len(found) == unit.rows
-        outcomes += found
-    return outcomes
+    return humaneval(number, **{"task_id": f"Set/{number}", **change})
 
 
 def test_row_becomes_a_problem_with_all_columns(tmp_path: Path) -> None:
@@ -60,15 +35,17 @@ def test_row_becomes_a_problem_with_all_columns(tmp_path: Path) -> None:
     assert isinstance(outcome, Keep)
     (problem,) = outcome.records
     validate(Problem, problem)
+    test = ProblemTest(kind="check", code=TEST, stdin=None, stdout=None, args=None, expected=None)
+    tests = digest_json([dataclasses.asdict(test)])
     assert problem == Problem(
-        id=content_id("set.jsonl", "Set/0", PROMPT, PROMPT + SOLUTION, "check", TEST),
+        id=content_id("set.jsonl", "Set/0", "Python", PROMPT, PROMPT + SOLUTION, tests),
         name="Set/0",
         prompt=PROMPT,
         language="Python",
         entry_point="add",
         solution=PROMPT + SOLUTION,
         references=[],
-        tests=[ProblemTest(kind="check", code=TEST, stdin=None, stdout=None, args=None, expected=None)],
+        tests=[test],
         tolerance=0.0,
         time_limit_s=None,
         memory_limit_mb=None,
@@ -114,25 +91,25 @@ def test_gzip_gives_the_same_problems_but_for_their_source(tmp_path: Path) -> No
 def test_bad_row_is_dropped_with_line_and_field_and_costs_no_other(
     tmp_path: Path, bad: Any, reason: str, named: str
 ) -> None:
-    first, dropped, last = run(write(tmp_path / "set.jsonl", row(0), bad, row(2)))
+    first, bad_one, last = run(write(tmp_path / "set.jsonl", row(0), bad, row(2)))
     assert isinstance(first, Keep)
     assert isinstance(last, Keep)
-    assert isinstance(dropped, Drop)
-    assert (dropped.id, dropped.reason) == ("set.jsonl:2", reason)
-    assert dropped.reason in IMPORT
-    assert dropped.detail is not None
-    assert dropped.detail.startswith("line 2: ")
-    assert named in dropped.detail
+    assert isinstance(bad_one, Drop)
+    assert (bad_one.id, bad_one.reason) == ("set.jsonl:2", reason)
+    assert bad_one.reason in PROBLEMS
+    assert bad_one.detail is not None
+    assert bad_one.detail.startswith("line 2: ")
+    assert named in bad_one.detail
 
 
 def test_entry_point_inside_another_function_does_not_count() -> None:
     nested = row(prompt="def outer():\n    def add(a, b):\n", canonical_solution="        return a + b\n")
     with pytest.raises(BadRow, match="no_entry_point"):
-        parse_problem(nested, "x")
+        read("humaneval", nested)
 
 
 def test_program_with_an_invalid_escape_is_no_error() -> None:
-    assert parse_problem(row(canonical_solution="    return a + b  # '\\d'\n    '\\d'\n"), "x")
+    assert read("humaneval", row(canonical_solution="    return a + b  # '\\d'\n    '\\d'\n"))
 
 
 def test_second_row_of_a_name_is_a_duplicate_across_units(tmp_path: Path) -> None:
@@ -150,10 +127,10 @@ def test_bad_row_does_not_take_a_name(tmp_path: Path) -> None:
 
 def test_too_long_line_is_dropped_and_the_next_is_read_whole(tmp_path: Path) -> None:
     path = write(tmp_path / "set.jsonl", row(0), row(1, prompt="x" * 3_000_000), row(2))
-    first, dropped, last = run(path, max_row_bytes=1000)
+    first, bad_one, last = run(path, max_row_bytes=1000)
     assert isinstance(first, Keep)
     assert isinstance(last, Keep)
-    assert dropped == Drop("set.jsonl:2", "line_too_long", "line 2: more than 1000 bytes")
+    assert bad_one == Drop("set.jsonl:2", "line_too_long", "line 2: more than 1000 bytes")
 
 
 @given(
@@ -172,10 +149,10 @@ def test_lines_around_the_limit_are_told_apart_exactly(
 
 def test_blank_lines_are_no_rows_but_count_as_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "set.jsonl", b"", row(0), b"  ", row(1, test=1), b"")
-    kept, dropped = run(path)
-    assert isinstance(kept, Keep)
-    assert isinstance(dropped, Drop)
-    assert dropped.id == "set.jsonl:4"
+    good, bad_one = run(path)
+    assert isinstance(good, Keep)
+    assert isinstance(bad_one, Drop)
+    assert bad_one.id == "set.jsonl:4"
 
 
 def test_byte_order_mark_and_crlf_are_harmless(tmp_path: Path) -> None:
@@ -197,7 +174,9 @@ def test_missing_empty_and_unusable_files_are_refused(tmp_path: Path) -> None:
     assert "is empty" in refusal(tmp_path / "empty.jsonl")
     assert "is a folder" in refusal(tmp_path)
     assert "blank lines" in refusal(write(tmp_path / "blank.jsonl", b"", b" "))
-    assert "line 1: prompt: missing" in refusal(write(tmp_path / "other.jsonl", {"task_id": "x"}))
+    told = refusal(write(tmp_path / "other.jsonl", {"task_id": "x", "odd": 1}))
+    assert "line 1: its fields are those of no known format: odd, task_id" in told
+    assert all(name in told for name in FORMATS)
 
 
 def test_damaged_gzip_is_refused(tmp_path: Path) -> None:
@@ -284,7 +263,121 @@ JSON = st.recursive(
 def test_any_json_is_kept_or_a_bad_row(value: Any, field: str) -> None:
     reason = None
     try:
-        validate(Problem, parse_problem(row(**{field: value}), "x"))
+        read("humaneval", row(**{field: value}))
     except BadRow as bad:
         reason = bad.reason
-    assert reason is None or reason in IMPORT
+    assert reason is None or reason in PROBLEMS
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_format_is_told_by_the_fields(name: str) -> None:
+    assert choose(LAYOUTS[name]()).name == name
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_rows_of_every_format_are_kept_with_the_format_told_or_forced(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "set.jsonl", LAYOUTS[name](0), LAYOUTS[name](1))
+    told, forced = run(path), run(path, format=name)
+    assert told == forced
+    assert dropped(told) == []
+    assert len({one.id for one in kept(told)}) == len(kept(told)) >= 2
+    for one in kept(told):
+        validate(Problem, one)
+
+
+def test_settings_name_every_format() -> None:
+    (hint,) = (one.type for one in dataclasses.fields(ImportConfig) if one.name == "format")
+    assert set(FORMATS) == {name for name in LAYOUTS if f'"{name}"' in str(hint) or f"'{name}'" in str(hint)}
+
+
+def test_file_has_the_format_of_its_first_good_row(tmp_path: Path) -> None:
+    rows = [LAYOUTS["apps"](solutions="[1]"), row(0), LAYOUTS["apps"](1), row(1)]
+    outcomes = run(write(tmp_path / "set.jsonl", *rows))
+    assert [one.name for one in kept(outcomes)] == ["Set/0", "Set/1"]
+    assert [one.id for one in dropped(outcomes)] == ["set.jsonl:1", "set.jsonl:3"]
+
+
+def test_forced_format_that_no_row_has_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", row())
+    assert "question: missing" in refusal(path, format="apps")
+
+
+def test_format_is_part_of_a_units_inputs(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", row())
+    (unit,) = plan_problems(ImportConfig(), [path])
+    assert unit.inputs["format"] == "humaneval"
+
+
+def test_row_that_becomes_several_problems_counts_once(tmp_path: Path) -> None:
+    (outcome,) = run(write(tmp_path / "set.jsonl", LAYOUTS["codecontests"]()))
+    assert isinstance(outcome, Keep)
+    assert [one.language for one in outcome.records] == ["C++", "Python"]
+
+
+def test_name_that_two_statements_share_is_no_duplicate_where_sets_have_no_ids(tmp_path: Path) -> None:
+    taco = LAYOUTS["taco"]
+    rows = [taco(name="Sum"), taco(name="Sum", question="Another."), taco(name="Sum")]
+    outcomes = run(write(tmp_path / "set.jsonl", *rows))
+    assert [isinstance(one, Keep) for one in outcomes] == [True, True, False]
+
+
+def test_license_of_the_setting_goes_before_that_of_the_card(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", LAYOUTS["kodcode"]())
+    assert kept(run(path))[0].license == "CC-BY-NC-4.0"
+    assert kept(run(path, license="MIT"))[0].license == "MIT"
+
+
+def test_language_that_is_not_wanted_is_a_reason(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.jsonl", LAYOUTS["codecontests"](), LAYOUTS["codecontests"](1, solutions=[]))
+    (problem,) = kept(run(path, languages=("C++",)))
+    assert problem.language == "C++"
+    assert "the solution is in Python" in refusal(write(tmp_path / "h.jsonl", row()), languages=("C++",))
+
+
+def test_setting_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(AssayError, match=r"importing\.max_tests"):
+        ImportConfig(max_tests=0)
+    with pytest.raises(AssayError, match=r"importing\.languages: 'Cobol'"):
+        ImportConfig(languages=("Cobol",))
+
+
+LAYOUT_FIELDS = [(name, field) for name, make in LAYOUTS.items() for field in make()]
+
+
+@given(st.sampled_from(LAYOUT_FIELDS), JSON)
+def test_any_value_in_any_field_of_any_format_is_kept_or_a_bad_row(
+    where: tuple[str, str], value: Any
+) -> None:
+    name, field = where
+    assert reason_of(name, LAYOUTS[name](**{field: value})) in (None, *PROBLEMS)
+
+
+def reason_of(name: str, row: dict[str, Any]) -> str | None:
+    """Why a row is dropped, or None; what is said of it can be stored."""
+    try:
+        read(name, row)
+    except BadRow as bad:
+        bad.detail.encode()
+        return bad.reason
+    return None
+
+
+@given(st.sampled_from(sorted(LAYOUTS)), st.data())
+def test_any_nested_value_is_kept_or_a_bad_row(name: str, data: st.DataObject) -> None:
+    """A value deep in a row, or in the JSON text of one of its fields, is replaced."""
+    assert reason_of(name, replaced(LAYOUTS[name](), data)) in (None, *PROBLEMS)
+
+
+def replaced(value: Any, data: st.DataObject) -> Any:
+    if isinstance(value, str) and value[:1] in ("[", "{") and data.draw(st.booleans()):
+        try:
+            return json.dumps(replaced(json.loads(value), data))
+        except ValueError:
+            return value
+    if isinstance(value, dict) and value:
+        key = data.draw(st.sampled_from(sorted(value)))
+        return {**value, key: replaced(value[key], data)}
+    if isinstance(value, list) and value:
+        at = data.draw(st.integers(0, len(value) - 1))
+        return [*value[:at], replaced(value[at], data), *value[at + 1 :]]
+    return data.draw(JSON | st.just(float("nan")) | st.just("\ud800") | st.just(10**400))
