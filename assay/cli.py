@@ -266,9 +266,25 @@ def build(
     _with_dates(flags, ("split", "cut", "build"), **dates)
 
 
-_source_command(
-    "problems", "problems", "Problem files in the HumanEval format (JSONL).", "Import programming problems."
+PROBLEM_FILES = (
+    "Problem files (.jsonl, .jsonl.gz, .json, .parquet), or datasets: "
+    "hub:OWNER/NAME[/FILE][:CONFIG[:SPLIT]][@REVISION]."
 )
+
+
+@_command("problems", "Import programming problems, as published.")
+def problems(
+    flags: Flags,
+    paths: Annotated[list[str] | None, typer.Argument(help=PROBLEM_FILES, show_default=False)] = None,
+) -> None:
+    """Read problem sets."""
+    from assay.session import Session
+
+    given = {"problems": paths or []}
+    with Session(flags, flags.run_dir or DEFAULT_RUN, create=True, sources=given) as session:
+        session.stages(("problems",))
+
+
 _table_command("decompose", "Cut reference solutions into functions.", ("decompose",))
 _table_command("tests", "Harvest unit tests of each function from its reference.", ("tests",))
 _table_command("sample", "Make candidate solutions by mutation.", ("sample",))

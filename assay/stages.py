@@ -226,7 +226,7 @@ STAGES: dict[str, Stage] = {
             libraries=("pyarrow",),
             settings=lambda recipe: [recipe.importing],
             plan=lambda _, recipe, limit: _mine().plan_problems(
-                recipe.importing, [Path(path) for path in _given(recipe, "problems")], limit
+                recipe.importing, _given(recipe, "problems"), limit
             ),
             step=lambda recipe, root: _mine().ImportProblems(recipe.importing, root, recipe.seed),
         ),
