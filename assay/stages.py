@@ -243,7 +243,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             name="tests",
             considers="programs",
-            outputs=outputs_of("tests"),
+            outputs=(*outputs_of("tests"), *outputs_of("suites")),
             code=_PROGRAMS,
             libraries=_TREES,
             settings=lambda recipe: [recipe.tests],

@@ -42,12 +42,19 @@ class DecomposeConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TestsConfig:
-    """Settings of `tests`, which records unit tests of each function while the suite runs.
+    """Settings of `tests`, which makes unit tests of each function.
 
     Attributes:
         max_calls: most distinct calls recorded of each function.
-        max_call_bytes: bytes that a recorded call, or what it returns, may take in encoded form.
+        max_call_bytes: bytes that a call, or what it returns, may take in encoded form.
         max_mutants: most first-order mutants of each function that tests are measured on.
+        max_compiled_mutants: the same for languages whose programs are compiled, a second or so each.
+        generated: inputs made in the first round, on top of the recorded ones, and half of those made
+            in each further round, for the mutants that are left; 0 makes none.
+        rounds: rounds of making inputs.
+        max_tests: most tests kept of each function; those that kill what no other kills come first.
+        max_steps: statements that a made call may run in the reference, and a hundredth of what all
+            calls of a function's tests may run together; slower calls are no tests.
         cpu_s: seconds of processor time of one run; a mutant that takes longer counts as killed.
         wall_s: seconds of wall time of one run.
         suite_cpu_s: seconds of processor time of the suite while calls are recorded.
@@ -59,6 +66,11 @@ class TestsConfig:
     max_calls: int = 60
     max_call_bytes: int = 16384
     max_mutants: int = 24
+    max_compiled_mutants: int = 8
+    generated: int = 40
+    rounds: int = 4
+    max_tests: int = 60
+    max_steps: int = 20_000
     cpu_s: float = 2.0
     wall_s: float = 8.0
     suite_cpu_s: float = 10.0
@@ -67,11 +79,13 @@ class TestsConfig:
     workers: int = 2
 
     def __post_init__(self) -> None:
-        _check(self, 1, 10_000, "max_calls", "max_mutants")
+        _check(self, 1, 10_000, "max_calls", "max_mutants", "max_compiled_mutants", "max_tests")
+        _check(self, 0, 10_000, "generated", "rounds")
+        _check(self, 100, 10_000_000, "max_steps")
         _check(self, 1, 1 << 24, "max_call_bytes")
         # All calls of a function travel in one job, which takes 64 MiB at most.
-        if self.max_calls * self.max_call_bytes > 32 << 20:
-            raise ValueError("max_calls times max_call_bytes must not exceed 32 MiB")
+        if (self.max_calls + 2 * self.generated) * self.max_call_bytes > 32 << 20:
+            raise ValueError("max_calls and generated, times max_call_bytes, must not exceed 32 MiB")
         _check(self, 0.1, 3600, "cpu_s", "wall_s", "suite_cpu_s", "suite_wall_s")
         _check(self, 16, 1 << 20, "memory_mb")
         _check(self, 1, 1024, "workers")

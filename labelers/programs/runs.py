@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sandbox import Call, DecodeError, ErrorRecord, Job, Limits, Result, Sandbox, decode, encode, equal
+from sandbox.names import canonical, solution_file
 from schemas.errors import AssayError
 
 Outcome = tuple[str, Any]
@@ -62,9 +63,35 @@ def run_one(job: Job, retries: int = 1) -> Result:
     return next(run_all([job], 1, retries))
 
 
-def calls_job(code: str, function: str, calls: Sequence[Call], bounds: Limits, hash_seed: int = 0) -> Job:
-    """A job that makes calls of one module-level function."""
-    return Job("calls", {"solution.py": code}, function, calls, limits=bounds, hash_seed=hash_seed)
+def entry_of(function: str) -> str:
+    """The name by which the sandbox calls a function: a method of class Solution goes by its own."""
+    return function.removeprefix("Solution.")
+
+
+def calls_job(
+    code: str,
+    function: str,
+    calls: Sequence[Call],
+    bounds: Limits,
+    hash_seed: int = 0,
+    lang: str = "Python",
+) -> Job:
+    """A job that makes calls of one function.
+
+    Args:
+        function: qualified name: of a function outside of classes, or of a method of class Solution.
+        lang: the program's language, as the `language` column spells it.
+    """
+    name = canonical(lang)
+    return Job(
+        "calls",
+        {solution_file(name): code},
+        entry_of(function),
+        calls,
+        lang=name,
+        limits=bounds,
+        hash_seed=hash_seed if name == "python" else 0,
+    )
 
 
 def split_jobs(

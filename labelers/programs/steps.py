@@ -83,7 +83,7 @@ class DecomposeProblems(_ProgramStep):
 
 
 class HarvestTests(_ProgramStep):
-    """Record unit tests of programs' functions."""
+    """Make unit tests of programs' functions."""
 
     name = "tests"
 
@@ -91,7 +91,7 @@ class HarvestTests(_ProgramStep):
         super().__init__(config, run_dir, seed)
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
-        """Yield the `FunctionTest`s of each program, and count what became of its calls."""
+        """Yield the `FunctionTest`s and `FunctionSuite`s of each program, and count what became of its calls."""
         problems = {row["id"]: row for row in self.rows(unit, "problems")}
         for program in self.considered(unit, "programs"):
             problem = problems.get(program["problem_id"])
@@ -99,7 +99,7 @@ class HarvestTests(_ProgramStep):
                 yield Drop(program["id"], "problem_missing", program["problem"])
                 continue
             outcome, counts = harvest(program, problem, self.config, self.seed)
-            for name, value in dataclasses.asdict(counts).items():
+            for name, value in counts.totals().items():
                 self.stat_update(name, value=value)
             yield outcome
 

@@ -1,279 +1,419 @@
-"""Unit tests of a program's functions, without a model: calls recorded while the suite runs.
+"""Unit tests of a program's functions: calls with what the reference comes to, and how sharp they are.
 
-In: a `Program` row and its `Problem` row. Out: `FunctionTest`s and what became of the calls. A recorded
-call becomes a test of its function if all of these hold:
-* it leaves its arguments as they were, and comes to a value or error that has an encoding;
-* two runs of the reference in fresh processes, with other hash seeds and the calls in opposite
-  orders, come to the same;
-* it fails when the function's body is `pass`;
-* it fails on at least one of the function's mutants, first-order faults drawn by the seed.
-A mutant that does not end in time is killed by the call during which time ran out; calls after it were
-not made and count for nothing. Methods are not called from outside, so they have no tests.
+In: a `Program` row, its `Problem` row, and calls that somebody proposes, such as a model. Out: the
+`FunctionTest`s and one `FunctionSuite` a function. Calls come from the suite, while it runs (`harvest`),
+from whoever proposes some, and from inputs that are made (`inputs`). One becomes a test of its function if
+it can be one (`observe`), fails when the function's body does nothing, and fails on at least one of the
+function's mutants, first-order faults drawn by the seed. All calls of the first round meet all mutants;
+further inputs are made for the mutants that are left, a bounded number of rounds.
+A mutant that does not end in time is killed by the call during which time ran out: in Python, more
+statements than many times what the slowest call takes, so that no machine decides it. A mutant that no
+compiler takes is none. Methods are not called from outside, but for those of a class Solution.
 Wrong: nothing of the program's doing raises; a failure of the sandbox is a `Drop`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from decompose.functions import functions
+from decompose.grammars import SourceError
 from decompose.mutate import Mutant, mutants
 from decompose.skeleton import skeleton
 from labelers.programs import runs
 from labelers.programs.config import TestsConfig
-from labelers.programs.decompose import module_functions
-from labelers.programs.suites import suites
-from sandbox import Call, EncodeError, Job, RecordedCall, Result
+from labelers.programs.coverage import counted
+from labelers.programs.declared import literals_of, parameters_of
+from labelers.programs.harvest import Harvest, InfraError, Runner, record
+from labelers.programs.inputs import Inputs
+from labelers.programs.kills import Failed, failures, greedy_cover, judged
+from labelers.programs.observe import Given, Observed, Observer
+from sandbox import Call, Job, Result
+from sandbox.show import show
+from schemas.errors import AssayError
 from schemas.ids import content_id, rng
-from schemas.records import FunctionTest
+from schemas.records import Count, FunctionSuite, FunctionTest, MutantFate
 from schemas.stage import Drop, Keep, Outcome
 
+__all__ = ["HARVESTED", "Counts", "failures", "greedy_cover", "harvest"]
+
 HARVESTED = "harvested"
-# Any two that differ from each other and from the seed under which calls are recorded.
-_HASH_SEEDS = (1, 2)
+_COMPILED = frozenset({"C", "C++", "C#", "Go", "Java", "Rust", "TypeScript"})
+# A mutant is late after so many times the steps of the slowest call: after no fewer than these, and no later
+# than these after it.
+_TIMES, _FEWEST_STEPS, _MOST_STEPS = 20, 20_000, 200_000
+_MAX_SHOWN = 240
+# A function that reads the clock gives another value on another day.
+_CLOCK = re.compile(
+    r"\b(?:datetime|date)\s*\.\s*(?:now|today|utcnow)\s*\(|\btime\s*\.\s*(?:localtime|gmtime|ctime|strftime|time)\s*\("
+)
+
+Proposed = Mapping[str, Sequence[tuple[str, Call]]]
+"""Qualified name of a function -> (source, call) of each call that is proposed for it."""
 
 
 @dataclasses.dataclass
 class Counts:
-    """What became of the recorded calls of one program, and of the mutants they were tried on."""
+    """What became of the calls of one program, and of the mutants they were tried on."""
 
     recorded: int = 0
-    mutating: int = 0
-    unstable: int = 0
-    passes_on_stub: int = 0
-    kills_nothing: int = 0
+    proposed: int = 0
+    made: int = 0
     kept: int = 0
     selected: int = 0
     mutants: int = 0
     killed: int = 0
     killed_by_timeout_only: int = 0
     runs: int = 0
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+    without_tests: Counter[str] = dataclasses.field(default_factory=Counter)
 
-
-class _InfraError(Exception):
-    """The sandbox failed, more than once."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Test:
-    """A call with what the reference comes to."""
-
-    call: Call
-    expected: runs.Outcome
+    def totals(self) -> dict[str, int]:
+        """All counts by name."""
+        found = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.type == "int"
+        }
+        for kind, counter in (("dropped", self.dropped), ("no_tests", self.without_tests)):
+            found |= {f"{kind}_{reason}": count for reason, count in counter.items()}
+        return found
 
 
 def harvest(
-    program: Mapping[str, Any], problem: Mapping[str, Any], config: TestsConfig, seed: int
-) -> tuple[Outcome, Counts]:
-    """The tests of one program, as one outcome, with counts."""
-    counts = Counts()
-    names = module_functions(program["functions"])
-    try:
-        recorded = _record(program, problem, names, config, counts)
-        if isinstance(recorded, Drop):
-            return recorded, counts
-        found: list[FunctionTest] = []
-        for name in names:
-            calls = [call for call in recorded if call.function == name]
-            found += _tests_of(program, name, calls, config, seed, counts)
-    except _InfraError as error:
-        return Drop(program["id"], "infra_error", str(error)[:500]), counts
-    return Keep(tuple(found)), counts
-
-
-def _run(jobs: Sequence[Job], config: TestsConfig, counts: Counts) -> Iterator[Result]:
-    for result in runs.run_all(jobs, config.workers):
-        counts.runs += 1
-        if result.status == "infra_error":
-            raise _InfraError(result.detail)
-        yield result
-
-
-def _record(
     program: Mapping[str, Any],
     problem: Mapping[str, Any],
-    names: Sequence[str],
-    config: TestsConfig,
-    counts: Counts,
-) -> list[RecordedCall] | Drop:
-    """Distinct calls of each function while the suite runs on the reference, `max_calls` at most."""
-    bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
-    jobs = [
-        Job(
-            "unittest",
-            {"solution.py": program["code"], "test.py": text},
-            program["entry_point"],
-            limits=bounds,
-            record=names,
-            record_max=config.max_calls,
-            record_bytes=config.max_call_bytes,
-        )
-        for text in suites(problem)
-    ]
-    kept: list[RecordedCall] = []
-    seen: dict[str, set[str]] = {name: set() for name in names}
-    for result in _run(jobs, config, counts):
-        if result.status != "ok":
-            return Drop(program["id"], "reference_unrecordable", f"{result.status}: {result.detail}"[:500])
-        for call in result.recorded:
-            key = runs.call_text(Call(call.args, call.kwargs))
-            if key not in seen[call.function] and len(seen[call.function]) < config.max_calls:
-                seen[call.function].add(key)
-                kept.append(call)
-    counts.recorded += len(kept)
-    return kept
-
-
-def _tests_of(
-    program: Mapping[str, Any],
-    name: str,
-    recorded: Sequence[RecordedCall],
     config: TestsConfig,
     seed: int,
-    counts: Counts,
-) -> list[FunctionTest]:
-    """The tests of one function, in the order in which its calls ended."""
-    code = program["code"]
-    tests = []
-    for call in recorded:
-        expected = runs.outcome_of(call.error or call.value)
-        counts.mutating += call.mutated
-        if expected is not None and not call.mutated and _has_text(expected):
-            tests.append(_Test(Call(call.args, call.kwargs), expected))
-    stable = _stable(code, name, tests, config, counts)
-    counts.unstable += len(tests) - len(stable)
-    tests = stable
-    stub = skeleton(code, keep=[span.name for span in functions(code) if span.name != name])
-    failing = _fails(code=stub, name=name, tests=tests, config=config, counts=counts)
-    counts.passes_on_stub += len(tests) - len(failing)
-    tests = [tests[index] for index in failing]
-    if not tests:
-        return []
-    faults = mutants(
-        code, name, limit=config.max_mutants, rng=rng(seed, "mutants", f"{program['id']}/{name}")
-    )
-    kills = _kill_matrix(name, faults, tests, config, counts)
-    chosen = set(greedy_cover(kills))
-    counts.kills_nothing += sum(not one for one in kills)
-    counts.selected += len(chosen)
-    made = []
-    for index, (test, killed) in enumerate(zip(tests, kills, strict=True)):
-        if killed:
-            text = runs.call_text(test.call)
-            made.append(
-                FunctionTest(
-                    id=content_id(program["id"], name, text),
-                    program_id=program["id"],
-                    function=name,
-                    call=text,
-                    expected=runs.to_text(test.expected),
-                    shown="",
-                    source=HARVESTED,
-                    timeouts=[],
-                    kills=killed,
-                    mutants=len(faults),
-                    selected=index in chosen,
-                )
-            )
-    counts.kept += len(made)
-    return made
+    proposed: Proposed | None = None,
+) -> tuple[Outcome, Counts]:
+    """The tests of one program with what is known of each function's, as one outcome, with counts.
 
+    Args:
+        proposed: further calls, by function; what they come to is observed, whatever the proposer thinks.
+    """
+    counts = Counts()
 
-def _has_text(expected: runs.Outcome) -> bool:
-    """Whether an outcome fits its column: what came back alone may be a level too deep to be put in one."""
+    def run(jobs: Sequence[Job]) -> Iterator[Result]:
+        for result in runs.run_all(jobs, config.workers):
+            counts.runs += 1
+            if result.status == "infra_error":
+                raise InfraError(result.detail)
+            yield result
+
+    records: list[FunctionTest | FunctionSuite] = []
     try:
-        runs.to_text(expected)
-    except EncodeError:
-        return False
-    return True
+        recorded = _known(program, problem, config, run)
+        if isinstance(recorded, Drop):
+            return recorded, counts
+        for reason, count in sorted(recorded.failed.items()):
+            counts.dropped[reason] += count
+        reached = _reached(program) if recorded.skipped else frozenset()
+        for span in program["functions"]:
+            maker = _Maker(program, span, config, seed, run)
+            given = _given(span["name"], recorded, proposed or {}, counts)
+            suite, tests = maker.make(given, span["name"] in reached)
+            records += [*tests, suite]
+            _count(counts, suite, tests, maker)
+    except InfraError as error:
+        return Drop(program["id"], "infra_error", str(error)[:500]), counts
+    return Keep(tuple(records)), counts
 
 
-def _stable(code: str, name: str, tests: Sequence[_Test], config: TestsConfig, counts: Counts) -> list[_Test]:
-    """Tests that the reference passes twice, in fresh processes, in either order of calls."""
-    if not tests:
-        return []
-    bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-    orders = (list(tests), _elsewhere(tests))
-    jobs = [
-        runs.calls_job(code, name, [test.call for test in order], bounds, hash_seed)
-        for order, hash_seed in zip(orders, _HASH_SEEDS, strict=True)
-    ]
-    passed: list[set[int]] = []
-    for order, result in zip(orders, _run(jobs, config, counts), strict=True):
-        # Where the run was stopped, the later calls have no output, and so no place here.
-        pairs = zip(order, result.outputs, strict=False)
-        passed.append({id(test) for test, value in pairs if runs.same(runs.outcome_of(value), test.expected)})
-    return [test for test in tests if all(id(test) in one for one in passed)]
+def callable_from_outside(span: Mapping[str, Any]) -> bool:
+    """Whether the sandbox can call a function: one of no class, or a method of class Solution."""
+    name = runs.entry_of(span["name"])
+    return "." not in name and (name == span["name"] or span["kind"] == "method")
 
 
-def _elsewhere(tests: Sequence[_Test]) -> list[_Test]:
-    """The tests in the opposite order, none in its old place: a function that counts its calls shows."""
-    order = list(reversed(tests))
-    middle = len(order) // 2
-    if len(order) % 2 and middle:
-        order[middle - 1], order[middle] = order[middle], order[middle - 1]
-    return order
+def _known(
+    program: Mapping[str, Any], problem: Mapping[str, Any], config: TestsConfig, run: Runner
+) -> Harvest | Drop:
+    """Calls from the suite: recorded ones, or where nothing can be recorded those of its `call` tests."""
+    if program["language"] != "Python":
+        return Harvest()
+    names = [span["name"] for span in program["functions"] if "." not in span["name"]]
+    return record(program, problem, names, config, run)
 
 
-def _fails(code: str, name: str, tests: Sequence[_Test], config: TestsConfig, counts: Counts) -> list[int]:
-    """Indices of the tests that a program fails."""
-    if not tests:
-        return []
-    bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-    job = runs.calls_job(code, name, [test.call for test in tests], bounds)
-    (result,) = _run([job], config, counts)
-    return failures(result, [test.expected for test in tests])
+def _reached(program: Mapping[str, Any]) -> frozenset[str]:
+    """Functions that the entry point calls, directly or not; all of them where there is no entry point."""
+    calls = {span["name"]: span["calls"] for span in program["functions"]}
+    if program["entry_point"] is None:
+        return frozenset(calls)
+    seen: set[str] = set()
+    stack = [program["entry_point"]]
+    while stack:
+        name = stack.pop()
+        if name not in seen:
+            seen.add(name)
+            stack += calls.get(name, ())
+    return frozenset(seen)
 
 
-def failures(result: Result, expected: Sequence[runs.Outcome]) -> list[int]:
-    """Indices of the calls that did not come to what was expected.
-
-    A run that was stopped fails the call that it was stopped in; the calls after it were never made
-    and fail only where the program did not load.
-    """
-    wrong = [
-        index
-        for index, (value, wanted) in enumerate(zip(result.outputs, expected, strict=False))
-        if not runs.same(runs.outcome_of(value), wanted)
-    ]
-    made = len(result.outputs)
-    if made < len(expected):
-        not_loaded = made == 0 and result.status in ("exception", "compile_error")
-        wrong += range(made, len(expected) if not_loaded else made + 1)
-    return wrong
+def _given(name: str, recorded: Harvest, proposed: Proposed, counts: Counts) -> list[Given]:
+    given = []
+    for call in recorded.calls.get(name, {}).values():
+        counts.recorded += 1
+        outcome = runs.outcome_of(call.error or call.value)
+        given.append(Given(Call(call.args, call.kwargs), HARVESTED, outcome))
+    for source, one in proposed.get(name, ()):
+        counts.proposed += 1
+        given.append(Given(one, source))
+    return given
 
 
-def _kill_matrix(
-    name: str, faults: Sequence[Mutant], tests: Sequence[_Test], config: TestsConfig, counts: Counts
-) -> list[list[int]]:
-    """For each test, the indices of the mutants that it fails on: one run a mutant."""
-    bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-    calls = [test.call for test in tests]
-    expected = [test.expected for test in tests]
-    kills: list[list[int]] = [[] for _ in tests]
-    jobs = [runs.calls_job(fault.code, name, calls, bounds) for fault in faults]
-    for number, result in enumerate(_run(jobs, config, counts)):
-        failed = failures(result, expected)
-        for index in failed:
-            kills[index].append(number)
-        counts.mutants += 1
-        counts.killed += bool(failed)
-        stopped = result.status in runs.TIMEOUTS and failed == [len(result.outputs)]
-        counts.killed_by_timeout_only += stopped
-    return kills
+def _count(counts: Counts, suite: FunctionSuite, tests: Sequence[FunctionTest], maker: _Maker) -> None:
+    counts.made += maker.made
+    counts.kept += len(tests)
+    counts.selected += suite.selected
+    counts.mutants += len(suite.mutants)
+    counts.killed += sum(one.killed for one in suite.mutants)
+    counts.killed_by_timeout_only += sum(one.timeout for one in suite.mutants)
+    counts.dropped.update(maker.dropped)
+    if suite.reason is not None:
+        counts.without_tests[suite.reason] += 1
 
 
-def greedy_cover(kills: Sequence[Sequence[int]]) -> list[int]:
-    """A small set of tests with the same kills as all of them: the greedy set cover.
+class _Maker:
+    """Makes the tests of one function."""
 
-    Each round takes the test with most mutants not yet killed, the earliest of equals.
-    """
-    left = {mutant for one in kills for mutant in one}
-    chosen: list[int] = []
-    while left:
-        best = max(range(len(kills)), key=lambda index: (len(left & set(kills[index])), -index))
-        chosen.append(best)
-        left -= set(kills[best])
-    return sorted(chosen)
+    def __init__(
+        self, program: Mapping[str, Any], span: Mapping[str, Any], config: TestsConfig, seed: int, run: Runner
+    ) -> None:
+        self.program, self.span, self.config, self.seed, self.run = program, span, config, seed, run
+        self.name, self.code, self.language = span["name"], program["code"], program["language"]
+        self.dropped: Counter[str] = Counter()
+        self.made = 0
+        self.bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
+        self.faults: list[Mutant] = []
+        self.late: set[int] = set()
+        self.kills: dict[int, list[tuple[int, bool]]] = {}
+        self.tests: list[Observed] = []
+
+    def nothing(self, reason: str) -> FunctionSuite:
+        """The row of a function without tests."""
+        return FunctionSuite(
+            id=content_id(self.program["id"], self.name),
+            program_id=self.program["id"],
+            function=self.name,
+            tests=0,
+            selected=0,
+            mutants=[_fate(one, False, False) for one in self.faults],
+            mutation_score=None,
+            coverage=None,
+            dropped=[
+                Count(reason=reason, count=count) for reason, count in sorted(self.dropped.items()) if count
+            ],
+            reason=reason,
+        )
+
+    def make(self, given: Sequence[Given], skipped: bool) -> tuple[FunctionSuite, list[FunctionTest]]:
+        """The function's row, and its tests.
+
+        Args:
+            given: calls that are known.
+            skipped: whether it may be that its calls could not be recorded.
+        """
+        if not callable_from_outside(self.span):
+            return self.nothing("method"), []
+        if self._reads_clock():
+            return self.nothing("reads_clock"), []
+        draw = rng(self.seed, "mutants", f"{self.program['id']}/{self.name}")
+        compiled = self.language in _COMPILED
+        limit = self.config.max_compiled_mutants if compiled else self.config.max_mutants
+        try:
+            self.faults = mutants(self.code, self.name, limit=limit, rng=draw, language=self.language)
+            others = [one["name"] for one in self.program["functions"] if one["name"] != self.name]
+            stub = skeleton(self.code, keep=others, language=self.language)
+        except (SourceError, AssayError):
+            return self.nothing("no_mutants"), []
+        if not self.faults:
+            return self.nothing("no_mutants"), []
+        parameters = parameters_of(self.span["signature"], self.language)
+        known = [one.call for one in given]
+        if not known and any(one.shape is None and one.required for one in parameters):
+            return self.nothing("unencodable" if skipped else "never_called"), []
+        inputs = Inputs(
+            parameters,
+            literals_of(self.program, self.span),
+            rng(self.seed, "inputs", f"{self.program['id']}/{self.name}"),
+            self.config.max_call_bytes,
+        )
+        observer = Observer(self.code, self.name, self.language, self.config, self.run, self.dropped)
+        observer.show(one.recorded[1] for one in given if one.recorded and one.recorded[0] == "error")
+        inputs.learn(known)
+        inputs.look()
+        self._rounds(given, inputs, observer, stub)
+        return self._finish(observer, bool(known), skipped)
+
+    def _reads_clock(self) -> bool:
+        """Whether the function, or one that it calls, asks for the time."""
+        data = self.code.encode()
+        reached = _reached({**self.program, "entry_point": self.name})
+        return self.language == "Python" and any(
+            _CLOCK.search(data[one["start_byte"] : one["end_byte"]].decode("utf-8", "replace"))
+            for one in self.program["functions"]
+            if one["name"] in reached
+        )
+
+    def _rounds(self, given: Sequence[Given], inputs: Inputs, observer: Observer, stub: str) -> None:
+        alive = list(range(len(self.faults)))
+        later: list[int] = []
+        for number in range(max(1, self.config.rounds)):
+            # What is made for the few mutants that are left costs less than what meets all of them.
+            size = self.config.generated * (2 if number else 1)
+            drawn = inputs.batch(size) if number < self.config.rounds else []
+            self.made += len(drawn)
+            batch = [Given(call, source) for source, call in drawn]
+            found = observer.observe([*given, *batch] if number == 0 else batch)
+            if number == 0:
+                # Only what the reference answers is a place to start from.
+                fitting = {runs.call_text(one.call) for one in found}
+                inputs.known = [call for call in inputs.known if runs.call_text(call) in fitting]
+            inputs.known += [one.call for one in found if one.source not in (HARVESTED,)]
+            found = self._noticing(found, stub)
+            first = len(self.tests)
+            killing = self._try(found, alive, number == 0)
+            if number == 0:
+                alive = list(range(len(self.faults)))
+            later += range(first, len(self.tests)) if number else []
+            alive = [index for index in alive if index not in killing]
+            if not alive or not inputs.known:
+                break
+        self._complete(later, alive)
+
+    def _noticing(self, tests: list[Observed], stub: str) -> list[Observed]:
+        """The tests that fail when the function does nothing."""
+        if not tests:
+            return []
+        job = runs.calls_job(stub, self.name, [one.call for one in tests], self.bounds, lang=self.language)
+        (result,) = self.run([job])
+        failing = failures(result, [one.expected for one in tests])
+        self.dropped["passes_on_stub"] += len(tests) - len(failing)
+        return [tests[index] for index in failing]
+
+    def _try(self, tests: list[Observed], alive: Sequence[int], first: bool) -> set[int]:
+        """Try tests on mutants, keep those that kill one, and say which mutants died."""
+        if not tests:
+            return set()
+        results = self._on_mutants(tests, alive)
+        if first:
+            # What no compiler takes is no mutant.
+            born = [index for index in alive if results[index] is not None]
+            self.faults = [self.faults[index] for index in born]
+            results = {new: results[old] for new, old in enumerate(born)}
+        kills: list[list[tuple[int, bool]]] = [[] for _ in tests]
+        for mutant, failed in results.items():
+            if failed is not None:
+                for index in failed.indices:
+                    kills[index].append((mutant, index in failed.timeouts))
+        for test, killed in zip(tests, kills, strict=True):
+            if killed:
+                self.kills[len(self.tests)] = killed
+                self.tests.append(test)
+        self.dropped["kills_nothing"] += sum(not one for one in kills)
+        return {mutant for killed in kills for mutant, _ in killed}
+
+    def _on_mutants(self, tests: Sequence[Observed], which: Sequence[int]) -> dict[int, Failed | None]:
+        """What of the tests fails on each mutant; None for one that does not compile."""
+        calls, expected = [one.call for one in tests], [one.expected for one in tests]
+        slowest = max(one.steps for one in tests)
+        most = max(_FEWEST_STEPS, min(_TIMES * slowest, slowest + _MOST_STEPS))
+        asked = []
+        for index in which:
+            code, entry = self.faults[index].code, self.name
+            marks: tuple[str | None, str | None] = (None, None)
+            program = counted(code, self.name, most) if self.language == "Python" else None
+            if program is not None:
+                code, entry, marks = program.code, program.call, (program.slow, program.unmade)
+            job = runs.calls_job(code, entry, calls, self.bounds, lang=self.language)
+            asked.append((index, job, marks))
+        found: dict[int, Failed | None] = {}
+        for (index, _, marks), result in zip(asked, self.run([job for _, job, _ in asked]), strict=True):
+            stillborn = result.status == "compile_error"
+            found[index] = None if stillborn else judged(result, expected, *marks)
+        return found
+
+    def _complete(self, later: Sequence[int], alive: Sequence[int]) -> None:
+        """Have the tests of later rounds meet the mutants that were dead when they came."""
+        if not later:
+            return
+        tests = [self.tests[index] for index in later]
+        slow = {mutant for killed in self.kills.values() for mutant, late in killed if late}
+        which = [index for index in range(len(self.faults)) if index not in slow and index not in alive]
+        for mutant, failed in self._on_mutants(tests, which).items():
+            for index in failed.indices if failed else ():
+                kills = self.kills[later[index]]
+                if all(mutant != one for one, _ in kills):
+                    kills.append((mutant, False))
+
+    def _finish(
+        self, observer: Observer, known: bool, skipped: bool
+    ) -> tuple[FunctionSuite, list[FunctionTest]]:
+        kills = [sorted(mutant for mutant, _ in self.kills[index]) for index in range(len(self.tests))]
+        chosen = greedy_cover(kills)
+        ranked = [*chosen, *(index for index in range(len(self.tests)) if index not in set(chosen))]
+        kept = sorted(ranked[: self.config.max_tests])
+        self.dropped["beyond_max_tests"] += len(self.tests) - len(kept)
+        selected = set(chosen) & set(kept)
+        if not kept:
+            return self.nothing(self._why(known, skipped)), []
+        dead = {mutant for index in kept for mutant in kills[index]}
+        by_value = {mutant for index in kept for mutant, late in self.kills[index] if not late}
+        suite = dataclasses.replace(
+            self.nothing(""),
+            tests=len(kept),
+            selected=len(selected),
+            mutants=[
+                _fate(one, index in dead, index in dead - by_value) for index, one in enumerate(self.faults)
+            ],
+            mutation_score=len(dead) / len(self.faults),
+            coverage=self._coverage(observer, kept),
+            reason=None,
+        )
+        return suite, [self._row(index, kills[index], index in selected) for index in kept]
+
+    def _coverage(self, observer: Observer, kept: Sequence[int]) -> float | None:
+        if observer.counted is None or not observer.counted.statements:
+            return None
+        hit = frozenset[int]().union(*(self.tests[index].statements for index in kept))
+        return len(hit) / observer.counted.statements
+
+    def _why(self, known: bool, skipped: bool) -> str:
+        """Why a function has no test: what most of its calls were dropped for."""
+        left = {reason: count for reason, count in self.dropped.items() if count}
+        if not left:
+            return "never_called" if not skipped else "unencodable"
+        return min(left, key=lambda reason: (-left[reason], reason))
+
+    def _row(self, index: int, kills: list[int], selected: bool) -> FunctionTest:
+        test = self.tests[index]
+        text = runs.call_text(test.call)
+        return FunctionTest(
+            id=content_id(self.program["id"], self.name, text),
+            program_id=self.program["id"],
+            function=self.name,
+            call=text,
+            expected=runs.to_text(test.expected),
+            shown=shown(self.name, test.call, test.expected),
+            source=test.source,
+            kills=kills,
+            timeouts=sorted(mutant for mutant, late in self.kills[index] if late),
+            mutants=len(self.faults),
+            selected=selected,
+        )
+
+
+def _fate(fault: Mutant, killed: bool, timeout: bool) -> MutantFate:
+    return MutantFate(operator=fault.operator, detail=fault.detail, killed=killed, timeout=timeout)
+
+
+def shown(name: str, call: Call, expected: runs.Outcome) -> str:
+    """A test as a person would write it: `f([1, 2]) -> 3`, cut to a line."""
+    given = [show(value) for value in call.args]
+    given += [f"{key}={show(value)}" for key, value in call.kwargs.items()]
+    kind, value = expected
+    text = f"{name}({', '.join(given)}) -> {f'raises {value}' if kind == 'error' else show(value)}"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -7,17 +7,17 @@ from typing import Any
 
 from labelers.programs import config
 from labelers.programs.decompose import decompose
-from labelers.programs.unit_tests import harvest
+from labelers.programs.unit_tests import Proposed, harvest
 from schemas import shards
 from schemas.declare import as_row
 from schemas.ids import content_id
-from schemas.records import Candidate, Generator, Problem, ProblemTest
+from schemas.records import Candidate, FunctionSuite, FunctionTest, Generator, Problem, ProblemTest
 from schemas.rundir import RunDir
 from schemas.stage import Keep, Output, Unit
 from schemas.steps import ShardWriter, UnitReader, UnitStep
 
 DECOMPOSE = config.DecomposeConfig(cpu_s=2, wall_s=20)
-TESTS = config.TestsConfig(max_mutants=8, cpu_s=1, wall_s=10)
+TESTS = config.TestsConfig(max_mutants=8, generated=8, rounds=2, cpu_s=1, wall_s=10)
 SAMPLE = config.SampleConfig(candidates=6)
 VERIFY = config.VerifyConfig(cpu_s=1, suite_cpu_s=1, wall_s=10, suite_wall_s=10)
 
@@ -109,9 +109,22 @@ def harvested(
     problem: dict[str, Any], program: dict[str, Any], settings: config.TestsConfig = TESTS
 ) -> list[dict[str, Any]]:
     """The test rows of a program."""
-    outcome, _ = harvest(program, problem, settings, 0)
+    return rows_of(problem, program, settings)[0]
+
+
+def rows_of(
+    problem: dict[str, Any],
+    program: dict[str, Any],
+    settings: config.TestsConfig = TESTS,
+    proposed: Proposed | None = None,
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The test rows of a program, and the row of each of its functions by name."""
+    outcome, _ = harvest(program, problem, settings, 0, proposed)
     assert isinstance(outcome, Keep), outcome
-    return [as_row(record) for record in outcome.records]
+    tests = [as_row(one) for one in outcome.records if isinstance(one, FunctionTest)]
+    suites = [as_row(one) for one in outcome.records if isinstance(one, FunctionSuite)]
+    assert len(tests) + len(suites) == len(outcome.records)
+    return tests, {one["function"]: one for one in suites}
 
 
 def candidate_of(program: dict[str, Any], completion: str) -> dict[str, Any]:

@@ -6,15 +6,22 @@ import dataclasses
 from typing import Any
 
 import pytest
-from golden import TESTS, harvested, problem_of, program_of
+from golden import TESTS, harvested, problem_of, program_of, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decompose.functions import functions
 from labelers.programs import config, runs
-from labelers.programs.unit_tests import failures, greedy_cover, harvest
+from labelers.programs.unit_tests import HARVESTED, failures, greedy_cover, harvest
 from sandbox import Call, ErrorRecord, Result
+from schemas.declare import as_row
 from schemas.errors import AssayError
-from schemas.stage import Drop
+from schemas.records import FunctionSuite, FunctionTest
+from schemas.stage import Drop, Keep
+
+
+def spans_of(code: str) -> list[dict[str, Any]]:
+    return [as_row(span) for span in functions(code)]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +34,7 @@ def calls(tests: list[dict[str, Any]], function: str) -> list[tuple[Any, Any]]:
     return [
         (runs.read_call(test["call"]).args, runs.read_outcome(test["expected"]))
         for test in tests
-        if test["function"] == function
+        if test["function"] == function and test["source"] == HARVESTED
     ]
 
 
@@ -63,12 +70,27 @@ def test_the_same_program_gives_the_same_tests_with_more_workers(golden: list[di
 
 
 UNFIT = """\
+import datetime
 import random
+import sys
 
 seen = 0
 
 def entry(n):
-    return [drawn(n), hashed(n), counted(n), changed([n]), nothing(n), opaque(n), fit(n)]
+    changed([n]), of_today(n), talks(n), lazy(n)
+    try:
+        leaves(n)
+    except SystemExit:
+        pass
+    try:
+        deep(n)
+    except RecursionError:
+        pass
+    return [drawn(n), hashed(n), counted(n), nothing(n), opaque(n), fit(n), Box().get(n)]
+
+class Box:
+    def get(self, n):
+        return n
 
 def drawn(n):
     return random.random() + n
@@ -91,8 +113,27 @@ def nothing(n):
 def opaque(n):
     return lambda: n
 
+def lazy(n):
+    yield n
+
 def constant_time(n):
     return n
+
+def today():
+    return str(datetime.date.today())
+
+def of_today(n):
+    return today() + str(n)
+
+def leaves(n):
+    sys.exit(n + 1)
+
+def deep(n):
+    return deep(n + 1)
+
+def talks(n):
+    print("x" * 3_000_000)
+    return n + 1
 
 def fit(n):
     return n * 2
@@ -100,39 +141,46 @@ def fit(n):
 
 
 @pytest.fixture(scope="module")
-def unfit() -> tuple[set[str], Any]:
+def unfit() -> dict[str, dict[str, Any]]:
     suite = "def check(candidate):\n    for n in range(3):\n        assert len(candidate(n)) == 7\n"
     problem = problem_of(UNFIT, suite, entry="entry")
     # The suite cannot travel with a lambda in the answer, so the program is put together by hand.
     program = program_of(problem_of(UNFIT.replace("opaque(n), ", ""), suite.replace("7", "6"), entry="entry"))
-    outcome, counts = harvest({**program, "code": UNFIT}, problem, TESTS, 0)
-    return {record.function for record in outcome.records}, counts
+    return rows_of(problem, {**program, "code": UNFIT, "functions": spans_of(UNFIT)})[1]
 
 
 @pytest.mark.parametrize(
-    ("function", "why"),
+    ("function", "reason"),
     [
-        ("drawn", "random values"),
-        ("hashed", "depends on the hash seed"),
-        ("counted", "depends on earlier calls"),
-        ("changed", "changes its argument"),
-        ("nothing", "passes with an empty body"),
-        ("opaque", "returns what has no encoding"),
-        ("constant_time", "never called"),
+        ("drawn", "unstable"),
+        ("hashed", "unstable"),
+        ("counted", "unstable"),
+        ("changed", "mutates_arguments"),
+        ("nothing", "passes_on_stub"),
+        ("opaque", "unencodable"),
+        ("lazy", "unencodable"),
+        ("constant_time", "never_called"),
+        ("today", "reads_clock"),
+        ("of_today", "reads_clock"),
+        ("leaves", "stopped"),
+        ("deep", "stopped"),
+        ("Box.get", "method"),
     ],
 )
-def test_unfit_calls_make_no_tests(unfit: tuple[set[str], Any], function: str, why: str) -> None:
-    assert function not in unfit[0], why
+def test_a_function_without_fit_calls_has_a_reason(
+    unfit: dict[str, dict[str, Any]], function: str, reason: str
+) -> None:
+    row = unfit[function]
+    assert row["reason"] == reason
+    assert (row["tests"], row["selected"], row["mutation_score"], row["coverage"]) == (0, 0, None, None)
 
 
-def test_what_became_of_unfit_calls_is_counted(unfit: tuple[set[str], Any]) -> None:
-    found, counts = unfit
-    assert "fit" in found
-    assert counts.mutating == 3
-    assert counts.passes_on_stub == 3
-    # Those of drawn, hashed and counted; the caller's own answers hold a lambda.
-    assert counts.unstable >= 9
-    assert counts.recorded >= counts.mutating + counts.unstable + counts.passes_on_stub + counts.kept
+def test_unfit_functions_cost_the_others_nothing(unfit: dict[str, dict[str, Any]]) -> None:
+    assert unfit["fit"]["reason"] is None
+    assert unfit["fit"]["mutation_score"] == 1.0
+    assert unfit["talks"]["reason"] is None
+    dropped = {one["reason"]: one["count"] for one in unfit["changed"]["dropped"]}
+    assert dropped["mutates_arguments"] >= 3
 
 
 def test_a_mutant_that_does_not_end_is_killed_and_counted_apart() -> None:
@@ -144,7 +192,10 @@ def test_a_mutant_that_does_not_end_is_killed_and_counted_apart() -> None:
     )
     assert counts.killed_by_timeout_only >= 1
     assert counts.killed >= counts.killed_by_timeout_only
-    assert {record.function for record in outcome.records} == {"entry", "down"}
+    assert isinstance(outcome, Keep)
+    late = [one for one in outcome.records if isinstance(one, FunctionSuite) and one.function == "down"]
+    assert any(fate.timeout and fate.killed for fate in late[0].mutants)
+    assert any(one.timeouts for one in outcome.records if isinstance(one, FunctionTest))
 
 
 def test_a_reference_that_cannot_be_recorded_is_dropped() -> None:

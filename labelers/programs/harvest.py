@@ -1,0 +1,265 @@
+"""Calls of a program's functions, recorded while its suite runs on it.
+
+In: a program in Python with its problem. Out: distinct calls of each function, `max_calls` at most, in
+the order in which they ended. Source suites run beside the program with its functions watched; `call`
+tests are calls of the entry point; for a `stdin` test the program's own statements become a function that
+is run with that input, and its output is compared, so that a program which behaves otherwise when it is
+run so gives no calls.
+Wrong: a failure of the sandbox is `InfraError`; a program that does not pass its suite while it is watched
+gives a `Drop`; a suite that takes too long, or a program that cannot be run as a function, is counted.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from decompose.grammars import SourceError
+from decompose.python import parse_python
+from labelers.programs import runs
+from labelers.programs.config import TestsConfig
+from labelers.programs.suites import suites
+from sandbox import Call, EncodeError, Job, RecordedCall, Result
+from schemas.stage import Drop
+
+Runner = Callable[[Sequence[Job]], Iterable[Result]]
+
+# Inputs of a program that are tried, and calls of an entry point.
+_MAX_INPUTS, _MAX_CALL_TESTS = 24, 200
+_MAIN = "watched_main"
+
+
+class InfraError(Exception):
+    """The sandbox failed, more than once."""
+
+
+@dataclasses.dataclass
+class Harvest:
+    """What was recorded.
+
+    Attributes:
+        calls: of each function that was called, by the text of the call.
+        skipped: calls without an encoding, or with a large one, of all functions.
+        failed: files and inputs of the suite that gave nothing, by reason.
+    """
+
+    calls: dict[str, dict[str, RecordedCall]] = dataclasses.field(default_factory=dict)
+    skipped: int = 0
+    failed: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    def add(self, result: Result, most: int) -> None:
+        """Take the calls of a run; each function has `most` distinct ones at the end."""
+        self.skipped += result.record_skipped
+        for call in result.recorded:
+            kept = self.calls.setdefault(call.function, {})
+            if len(kept) < most:
+                kept.setdefault(runs.call_text(Call(call.args, call.kwargs)), call)
+
+
+def record(
+    program: Mapping[str, Any],
+    problem: Mapping[str, Any],
+    names: Sequence[str],
+    config: TestsConfig,
+    run: Runner,
+) -> Harvest | Drop:
+    """Distinct calls of each function while the suite runs on the reference.
+
+    Args:
+        names: functions outside of classes, which are the ones that can be watched.
+        run: runs jobs; it raises `InfraError` where the sandbox fails.
+    """
+    bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
+    watch: dict[str, Any] = {
+        "limits": bounds,
+        "record": names,
+        "record_max": config.max_calls,
+        "record_bytes": config.max_call_bytes,
+    }
+    entry = program["entry_point"] or (names[0] if names else "")
+    jobs = [
+        Job("unittest", {"solution.py": program["code"], "test.py": text}, entry, **watch)
+        for text in (suites(problem) if entry else [])
+    ]
+    found = Harvest()
+    for result in run(jobs):
+        if result.status in runs.TIMEOUTS:
+            # How far it came depends on the machine, so none of it counts.
+            found.failed["suite_too_slow"] += 1
+        elif result.status != "ok":
+            return Drop(program["id"], "reference_unrecordable", f"{result.status}: {result.detail}"[:500])
+        else:
+            found.add(result, config.max_calls)
+    if calls := call_tests(problem):
+        job = Job("calls", {"solution.py": program["code"]}, runs.entry_of(entry), calls, **watch)
+        for result in run([job]):
+            found.failed.update(["call_tests_stopped"] if result.status != "ok" else [])
+            if result.status == "ok":
+                found.add(result, config.max_calls)
+    inputs = [test for test in problem["tests"] if test["kind"] == "stdin" and test["stdin"] is not None]
+    if inputs:
+        _record_inputs(program["code"], inputs[:_MAX_INPUTS], watch, config, run, found)
+    return found
+
+
+def call_tests(problem: Mapping[str, Any]) -> list[Call]:
+    """The calls of a problem's `call` tests, those left out that are no list of arguments."""
+    found: list[Call] = []
+    for test in problem["tests"]:
+        if test["kind"] != "call" or len(found) >= _MAX_CALL_TESTS:
+            continue
+        try:
+            args = json.loads(test["args"] or "")
+            call = Call(tuple(args)) if isinstance(args, list) else None
+            if call is not None:
+                runs.call_text(call)
+                found.append(call)
+        except (ValueError, RecursionError, EncodeError):
+            continue
+    return found
+
+
+def _record_inputs(
+    code: str,
+    tests: Sequence[Mapping[str, Any]],
+    watch: Mapping[str, Any],
+    config: TestsConfig,
+    run: Runner,
+    found: Harvest,
+) -> None:
+    text = as_function(code)
+    if text is None:
+        found.failed["program_not_a_function"] += len(tests)
+        return
+    jobs = [
+        Job("unittest", {"solution.py": text, "test.py": _feeding(test)}, _MAIN, **watch) for test in tests
+    ]
+    for result in run(jobs):
+        if result.status == "ok":
+            found.add(result, config.max_calls)
+        elif result.status in runs.TIMEOUTS:
+            found.failed["suite_too_slow"] += 1
+        else:
+            found.failed["program_behaves_otherwise"] += 1
+
+
+_FEEDING = """
+import io, sys
+
+class _Text(io.TextIOWrapper):
+    def close(self):
+        self.flush()
+
+def check(candidate):
+    old = sys.stdin, sys.stdout
+    written = io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(GIVEN.encode()), "utf-8")
+    sys.stdout = _Text(written, "utf-8")
+    try:
+        candidate()
+    except SystemExit:
+        pass
+    finally:
+        sys.stdout.flush()
+        sys.stdin, sys.stdout = old
+    if EXPECTED is not None:
+        assert written.getvalue().decode("utf-8", "replace").split() == EXPECTED.split()
+"""
+
+
+def _feeding(test: Mapping[str, Any]) -> str:
+    """A suite that runs the program's statements on one input and looks at what they write."""
+    given, expected = test["stdin"], test["stdout"]
+    return f"GIVEN = {given!r}\nEXPECTED = {expected!r}\n{_FEEDING}"
+
+
+def as_function(code: str) -> str | None:
+    """A program whose own statements are a function `watched_main`; definitions and imports stay outside.
+
+    None where that cannot be done: it does not parse, or has the name already.
+    """
+    if _MAIN in code:
+        return None
+    try:
+        tree = parse_python(code.removeprefix("\ufeff"))
+        outside: list[ast.stmt] = []
+        own: list[ast.stmt] = []
+        for node in tree.body:
+            (outside if _stays(node) else own).append(node)
+        names = sorted({name for node in own for name in _bound(node)})
+        for node in own:
+            _as_main(node)
+        body: list[ast.stmt] = [ast.Global(names)] if names else []
+        body += own or [ast.Pass()]
+        main = ast.FunctionDef(
+            name=_MAIN,
+            args=ast.arguments([], [], None, [], [], None, []),
+            body=body,
+            decorator_list=[],
+        )
+        tree.body = [*outside, main]
+        return ast.unparse(ast.fix_missing_locations(tree))
+    except (SourceError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _stays(node: ast.stmt) -> bool:
+    """Whether a statement may run when the program is loaded, before there is any input."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        # Constants that default values of parameters may need.
+        return node.value is not None and all(
+            isinstance(one, ast.Constant | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop)
+            for one in ast.walk(node.value)
+        )
+    kept = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return text or isinstance(node, kept)
+
+
+# What has a scope of its own: what is bound in it is bound nowhere else.
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_NAMED = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
+)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _bound(root: ast.AST) -> Iterator[str]:
+    """Names that a statement of the module binds."""
+    stack: list[tuple[ast.AST, bool]] = [(root, False)]
+    while stack:
+        node, inner = stack.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and not inner:
+            yield node.id
+        elif isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, _NAMED) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((one.asname or one.name).partition(".")[0] for one in node.names if one.name != "*")
+        if not isinstance(node, _SCOPES):
+            inner = inner or isinstance(node, _COMPREHENSIONS)
+            stack += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _as_main(root: ast.AST) -> None:
+    """Have a module's own statements see `__name__` as a program that is run sees it."""
+    stack: list[ast.AST] = [root]
+    while stack:
+        node = stack.pop()
+        for field, value in ast.iter_fields(node):
+            values = value if isinstance(value, list) else [value]
+            for index, child in enumerate(values):
+                if isinstance(child, ast.Name) and child.id == "__name__" and isinstance(child.ctx, ast.Load):
+                    values[index] = ast.Constant("__main__")
+                elif isinstance(child, ast.AST) and not isinstance(child, _SCOPES):
+                    stack.append(child)
+            if not isinstance(value, list):
+                setattr(node, field, values[0])
