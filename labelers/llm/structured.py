@@ -19,6 +19,7 @@ from labelers.llm.fencing import fence
 MAX_JSON = 1 << 20
 """Characters of an answer that are looked at."""
 _MAX_STARTS = 50
+_MAX_SHOWN = 20_000
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
@@ -84,7 +85,7 @@ def _validator(schema: str) -> Any:
 
 def repair(request: Request, text: str, complaint: str) -> Request:
     """The request that asks once more, with the answer and what is wrong with it."""
-    shown = text[:MAX_JSON].strip() or "(nothing)"
+    shown = text[:_MAX_SHOWN].strip() or "(nothing)"
     asked = (
         f"That answer does not fit: {complaint}\n\nAnswer again with one JSON value and nothing else. "
         f"It must fit this JSON schema:\n{fence(json.dumps(request.schema, sort_keys=True), 'json')}"

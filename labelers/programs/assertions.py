@@ -325,7 +325,9 @@ class _Taker:
             self._equal(test.left, test.comparators[0], 0.0)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             self._truth(test.operand, False)
-        elif isinstance(test, ast.Call) and self._is_it(test.func):
+        elif (isinstance(test, ast.Call) and self._is_it(test.func)) or (
+            isinstance(test, ast.Name) and test.id in self.results
+        ):
             self._truth(test, True)
         elif not self._any(test, raises):
             self._without_call(test)
