@@ -22,6 +22,7 @@ from decompose.grammars import MAX_DEPTH, SourceError, encode_source, parse, tre
 from decompose.source import BLANK, Definition, Source, first_error, refuse_lone_returns
 from decompose.tree_bodies import body_of
 from decompose.tree_calls import Calls
+from decompose.tree_comments import Above, docstring
 from decompose.tree_naming import MAX_NAME, Naming
 from decompose.tree_syntax import READINGS
 from schemas.records import FunctionSpan
@@ -29,14 +30,8 @@ from schemas.records import FunctionSpan
 _KINDS = frozenset(("function", "method", "constructor", "property"))
 _LAST_WINS = frozenset(("JavaScript", "TypeScript", "Ruby", "PHP"))
 """Languages in which a definition replaces an earlier one of its name."""
-_WIDEST = 200
-"""Bytes of a line that are looked at to see whether a comment has it to itself."""
 _MOST_STEPS = 12
 """Nodes that are gone down to the token that a definition begins with."""
-_MAGIC = re.compile(rb"#!|#.{0,40}(?:frozen_string_literal|coding) ?[:=]|#\s*typed:")
-"""Comments that speak to the interpreter, not of what stands below them."""
-_LINE_MARKS = re.compile(r"[ \t]*(?:///|//!|//|#) ?")
-_STAR = re.compile(r"[ \t]*\*(?: |$)")
 _PLAIN_NAME = re.compile(r"[\w$#]+(?:\.[\w$#]+){0,20}")
 
 
@@ -62,6 +57,25 @@ class _Place:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scope:
+    """What holds statements or members.
+
+    Attributes:
+        path: its qualified name; "" for the program and what gives no name.
+        kind: `class`, `namespace`, ...; "" for the program.
+        node: its syntax node.
+        body: the node whose children it holds.
+        live: whether it is there whenever the program is loaded.
+    """
+
+    path: str
+    kind: str
+    node: Node
+    body: Node
+    live: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class _Found:
     definition: Definition
     live: bool
@@ -80,7 +94,7 @@ def read(code: str, language: str) -> Source:
         raise SourceError(f"nested {levels} levels deep, more than {MAX_DEPTH}")
     if tree.root_node.has_error:
         raise SourceError(f"line {first_error(tree)}: not the syntax of {language}")
-    finder = _Finder(data, language)
+    finder = Finder(data, language)
     found = finder.walk(tree.root_node)
     definitions = tuple(_named_apart(found, language))
     reading = READINGS[language]
@@ -112,11 +126,12 @@ def _named_apart(found: list[_Found], language: str) -> Iterator[Definition]:
         yield dataclasses.replace(told, span=dataclasses.replace(told.span, name=name), step=step)
 
 
-class _Finder:
+class Finder:
     """One walk over what lies outside of functions.
 
     Attributes:
         classes: qualified names of classes -> their syntax nodes.
+        scopes: what holds statements or members outside of functions, the whole program first.
     """
 
     def __init__(self, data: bytes, language: str) -> None:
@@ -129,17 +144,19 @@ class _Finder:
         self.values = dict(self.syntax.named_values) if language in ("JavaScript", "TypeScript") else {}
         self.classes: dict[str, list[Node]] = {}
         self.found: list[_Found] = []
-        self.above: list[Node] = []
+        self.above = Above(data)
+        self.scopes: list[Scope] = []
         self.line_end = -1
 
     def walk(self, root: Node) -> list[_Found]:
         """The definitions below a node, in order of position."""
         stack = [_Place(root, "", "", True, None)]
+        self.scopes.append(Scope("", "", root, root, True))
         while stack:
             here = stack.pop()
             kind = self.syntax.definitions.get(here.node.type)
             if here.node.type in self.syntax.attached:
-                self._note(here.node)
+                self.above.note(here.node)
             elif kind in _KINDS:
                 self._define(here, here.node, self.naming.name(here.node), kind)
             elif (inner := self._valued(here)) is not None or (inner := self._scoped(here, kind)) is not None:
@@ -153,7 +170,7 @@ class _Finder:
         node = here.node
         children = node.named_children
         live = here.live and (
-            node.type in self.reading.through or node.type in self.wrappers or _is_guard(node, children)
+            node.type in self.reading.through or node.type in self.wrappers or is_guard(node, children)
         )
         outer = None
         if node.type in self.wrappers:
@@ -210,6 +227,7 @@ class _Finder:
             if value.type == "class":
                 self.classes.setdefault(path, []).append(value)
             body = value.child_by_field_name("body") or value
+            self.scopes.append(Scope(path, value.type, here.node, body, here.live))
             return [_Place(one, path, value.type, here.live, None) for one in reversed(body.named_children)]
         return None
 
@@ -227,6 +245,7 @@ class _Finder:
         if kind not in ("namespace", "module"):
             live = live and bool(name)
             self.classes.setdefault(path, []).append(node)
+        self.scopes.append(Scope(path, kind or "class", node, body, live))
         inner: list[_Place] = []
         for child in reversed(node.named_children):
             if child == body:
@@ -236,7 +255,7 @@ class _Finder:
                 ]
             elif child.type in self.syntax.attached:
                 inner.append(_Place(child, path, "", False, None))
-        self.above = []
+        self.above.forget()
         return inner
 
     def _made_class(self, here: _Place) -> list[_Place] | None:
@@ -251,63 +270,24 @@ class _Finder:
             return None
         path = self._join(here.path, self.naming.text(left))
         self.classes.setdefault(path, []).append(here.node)
+        self.scopes.append(Scope(path, "class", here.node, body, here.live))
         return [_Place(one, path, "class", here.live, None) for one in reversed(body.named_children)]
 
     def _conditional(self, node: Node) -> bool:
         """Whether Rust's `#[cfg(...)]` stands above a node."""
         return any(
             one.type == "attribute_item" and self.data.startswith(b"#[cfg(", one.start_byte)
-            for one in self._directly_above(node)
+            for one in self.above.of(node)
         )
-
-    def _note(self, node: Node) -> None:
-        """Keep a comment or attribute: it may belong to what comes next."""
-        if self.above and self._gap(self.above[-1], node):
-            self.above.append(node)
-            return
-        column = node.start_point.column
-        before = self.data[node.start_byte - min(column, _WIDEST) : node.start_byte]
-        alone = column <= _WIDEST and not before.strip()
-        self.above = [node] if alone or node.type in ("decorator", "attribute_item") else []
-
-    def _gap(self, first: Node, second: Node) -> bool:
-        """Whether nothing stands between two nodes but the end of a line."""
-        end = first.end_byte - (self.data[first.end_byte - 1 : first.end_byte] == b"\n")
-        between = self.data[end : second.start_byte]
-        return not between.strip() and between.count(b"\n") <= 1
-
-    def _directly_above(self, node: Node) -> list[Node]:
-        """Attributes above a node and the one comment, or run of line comments, that is nearest to it."""
-        if not self.above or not self._gap(self.above[-1], node):
-            return []
-        found: list[Node] = []
-        comment = ""
-        closed = False
-        for one in reversed(self.above):
-            if "comment" in one.type:
-                line = "line" if self._opens(one, b"//") or self._opens(one, b"#") else "block"
-                magic = line == "line" and _MAGIC.match(
-                    self.data, one.start_byte, min(one.end_byte, one.start_byte + 80)
-                )
-                if magic or closed or (comment and (comment != line or line == "block")):
-                    break
-                comment = line
-            else:
-                closed = bool(comment)
-            found.append(one)
-        return found[::-1]
-
-    def _opens(self, node: Node, mark: bytes) -> bool:
-        return self.data.startswith(mark, node.start_byte)
 
     def _define(self, here: _Place, node: Node, name: str, kind: str) -> None:
         body = body_of(
             node, self.data, self.language, kind == "constructor" or name in self.syntax.constructors
         )
         outer = here.outer or (node if node == here.node else here.node)
-        above = self._directly_above(outer)
+        above = self.above.of(outer)
         live = here.live and not self._conditional(outer)
-        self.above = []
+        self.above.forget()
         if body is None or not name:
             return
         base = self._join(here.path, name)
@@ -320,7 +300,7 @@ class _Finder:
             start_byte=start,
             end_byte=end,
             signature=signature.decode(),
-            docstring=self._docstring([one for one in above if "comment" in one.type]),
+            docstring=docstring(above, self.data),
             calls=[],
             depth=0,
         )
@@ -391,24 +371,8 @@ class _Finder:
             part = child
         return part.start_byte
 
-    def _docstring(self, comments: list[Node]) -> str | None:
-        """The text of comments without their marks."""
-        if not comments:
-            return None
-        lines: list[str] = []
-        for one in comments:
-            text = self.data[one.start_byte : one.end_byte].decode().rstrip()
-            if text.startswith("/*"):
-                inner = text.removeprefix("/*").lstrip("*!").removesuffix("/").rstrip("*")
-                lines += [_STAR.sub("", line, count=1) for line in inner.splitlines()]
-            elif text.startswith("=begin"):
-                lines += text.splitlines()[1:-1]
-            else:
-                lines.append(_LINE_MARKS.sub("", text, count=1))
-        return "\n".join(line.rstrip() for line in lines).strip() if lines else ""
 
-
-def _is_guard(node: Node, children: list[Node]) -> bool:
+def is_guard(node: Node, children: list[Node]) -> bool:
     """Whether a node is what keeps a C header from being read twice: `#ifndef X`, `#define X`."""
     if node.type != "preproc_ifdef" or node.children[0].type != "#ifndef" or len(children) < 2:
         return False
