@@ -19,23 +19,16 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from schemas.card_evidence import EVIDENCE, pairs_counts
+from schemas.card_text import LISTED, UNSEEN, code, grouped, markdown_table, plain, ranked
 from schemas.declare import describe, schema_of
-from schemas.errors import AssayError, ShardError
+from schemas.errors import AssayError
 from schemas.records import SPLIT_TABLES, TABLES
 from schemas.rundir import SPLITS, Part, RunDir
 from schemas.stage import rank
-
-NAME_CHARS = 100
-"""Longest name that the card prints, in characters."""
-
-LISTED = 30
-"""How many names of an open set (languages, licences, labelers) are listed; the rest is summed."""
 
 _TASKS = {
     "pairs": ("text-ranking", "text-classification"),
@@ -58,35 +51,8 @@ _HUB_LICENSES = (
     "ofl-1.1 osl-3.0 pddl postgresql unlicense wtfpl zlib"
 )
 
-# Controls, and formatting characters that reorder or hide what a person reads (CVE-2021-42574).
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]")
 _PATH = re.compile(r"(?:[/~\\]|\.\.?[/\\]|[A-Za-z]:[/\\]|file:)")
 _USER = re.compile(r"://[^/@\s]*@")
-
-
-def code(value: Any) -> str:
-    """A stranger's text as one code span that is safe in running text and in a table's cell.
-
-    Nothing is interpreted within a code span but a backtick, and within a cell but a bar; both are
-    replaced by characters that look like them, since no escape of theirs holds for every renderer.
-    """
-    text = " ".join(str(value)[: 4 * NAME_CHARS].split())
-    text = _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
-    text = text.encode("utf-8", "replace").decode().replace("`", "ˋ").replace("|", "¦")
-    text = text if len(text) <= NAME_CHARS else text[: NAME_CHARS - 1] + "…"
-    return f"`{text}`" if text else "(empty)"
-
-
-def _plain(value: str) -> str:
-    """A stranger's text for the front matter, where a code span would be read as it stands."""
-    return code(value).strip("`")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], right: int = 0) -> str:
-    """A Markdown table whose last `right` columns are numbers; cells must be safe already."""
-    rule = ["---"] * (len(head) - right) + ["---:"] * right
-    lines = [head, rule, *([f"{c:,}" if isinstance(c, int) else str(c) for c in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _last(path: str) -> str:
@@ -115,7 +81,7 @@ def _value(value: Any) -> str:
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     # A JSON string, number or boolean is the same in TOML; what a reader cannot see is escaped.
-    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _key(key: str) -> str:
@@ -155,40 +121,6 @@ def published(run: RunDir) -> dict[str, dict[str, list[Part]]]:
     return found
 
 
-def _tables(parts: Iterable[Part], record: type, columns: list[str]) -> Iterator[pa.Table]:
-    """Some columns of shards, a batch at a time. A column is a Parquet path to a leaf."""
-    for part in parts:
-        try:
-            with pq.ParquetFile(part.path, pre_buffer=False) as file:
-                if not file.schema_arrow.equals(schema_of(record)):
-                    raise pa.ArrowInvalid("its columns are those of another version")
-                for batch in file.iter_batches(batch_size=8192, columns=columns):
-                    # `evidence.labeler` becomes a column of that name.
-                    yield pa.Table.from_batches([batch]).flatten()
-        except (OSError, pa.ArrowException) as error:
-            raise ShardError(
-                f"{part.path}: cannot be read ({error}); run the stage that made it again"
-            ) from None
-
-
-def _grouped(parts: Iterable[Part], table: str, columns: list[str]) -> Counter[tuple[Any, ...]]:
-    """Rows by the values of some columns."""
-    counts: Counter[tuple[Any, ...]] = Counter()
-    for batch in _tables(parts, TABLES[table], columns):
-        for row in batch.group_by(columns).aggregate([([], "count_all")]).to_pylist():
-            counts[tuple(row[name] for name in columns)] += row["count_all"]
-    return counts
-
-
-def _ranked(counts: Mapping[Any, int], missing: str = "not known") -> list[tuple[str, int]]:
-    """(safe name, rows), most rows first; names beyond `LISTED` become one line."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0] is None, str(item[0])))
-    rows = [(missing if name is None else code(name), count) for name, count in ranked[:LISTED]]
-    if rest := ranked[LISTED:]:
-        rows.append((f"{len(rest):,} others", sum(count for _, count in rest)))
-    return rows
-
-
 def _record(table: str) -> type:
     return TABLES[table]
 
@@ -197,7 +129,7 @@ def _licenses(splits: Mapping[str, list[Part]], table: str) -> Counter[str | Non
     if "license" not in schema_of(_record(table)).names:
         return Counter({None: sum(part.sidecar.rows for parts in splits.values() for part in parts)})
     parts = [part for found in splits.values() for part in found]
-    return Counter({key[0]: rows for key, rows in _grouped(parts, table, ["license"]).items()})
+    return Counter({key[0]: rows for key, rows in grouped(parts, table, ["license"]).items()})
 
 
 def _license_fields(counts: Counter[str | None]) -> dict[str, str]:
@@ -208,7 +140,7 @@ def _license_fields(counts: Counter[str | None]) -> dict[str, str]:
             return {"license": hub}
     ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
     listed = [
-        f"{'not known' if name is None else _plain(name)} ({rows:,} row{'s' if rows != 1 else ''})"
+        f"{'not known' if name is None else plain(name)} ({rows:,} row{'s' if rows != 1 else ''})"
         for name, rows in ranked
     ]
     more = [f"{len(listed) - LISTED:,} others"] if len(listed) > LISTED else []
@@ -268,7 +200,7 @@ def _funnel(run: RunDir, reasons: Mapping[str, Mapping[str, str]]) -> str:
     if not stages:
         return "The run's shards carry no accounting.\n"
     rows = [(code(stage), rows_in, kept, drops.total()) for stage, (rows_in, kept, drops) in stages.items()]
-    text = _table(("stage", "rows in", "kept", "dropped"), rows, right=3) + "\n"
+    text = markdown_table(("stage", "rows in", "kept", "dropped"), rows, right=3) + "\n"
     dropped = []
     for stage, (_, _, drops) in stages.items():
         meanings = reasons.get(stage, {})
@@ -277,88 +209,8 @@ def _funnel(run: RunDir, reasons: Mapping[str, Mapping[str, str]]) -> str:
             dropped.append((code(stage), code(reason), meaning, count))
     if dropped:
         head = ("stage", "reason of the drop", "what it means", "rows")
-        text += f"\n{_table(head, dropped, right=1)}\n"
+        text += f"\n{markdown_table(head, dropped, right=1)}\n"
     return text
-
-
-def _pairs_counts(parts: list[Part]) -> str:
-    cells = _grouped(parts, "pairs", ["aspect", "language"])
-    aspects, languages = Counter[str](), Counter[str]()
-    for (aspect, language), rows in cells.items():
-        aspects[aspect] += rows
-        languages[language] += rows
-    top = [name for name, _ in sorted(languages.items(), key=lambda item: (-item[1], item[0]))]
-    shown, rest = top[:12], top[12:]
-    lines = []
-    # Criteria come from a criteria file, so there are as many as somebody wrote down.
-    for aspect, total in sorted(aspects.items(), key=lambda item: (-item[1], item[0])):
-        row = [cells[aspect, language] for language in shown]
-        others = [sum(cells[aspect, language] for language in rest)] if rest else []
-        lines.append((code(aspect), *row, *others, total))
-    head = ("criterion", *(code(name) for name in shown), *(("other languages",) if rest else ()), "all")
-    repos = _grouped(parts, "pairs", ["repo"])
-    return (
-        f"Pairs by criterion and language, from {len(repos):,} repositor{'y' if len(repos) == 1 else 'ies'}:"
-        f"\n\n{_table(head, lines, right=len(head) - 1)}\n"
-    )
-
-
-def _pairs_evidence(parts: list[Part]) -> str:
-    columns = ["evidence.labeler", "evidence.method", "evidence.confidence"]
-    rows, confidence = Counter[tuple[str, str]](), dict[tuple[str, str], list[float]]()
-    for batch in _tables(parts, TABLES["pairs"], columns):
-        for one in (
-            batch.group_by(columns[:2]).aggregate([([], "count_all"), (columns[2], "sum")]).to_pylist()
-        ):
-            key = (one[columns[0]], one[columns[1]])
-            rows[key] += one["count_all"]
-            confidence.setdefault(key, []).append(one[f"{columns[2]}_sum"])
-    ranked = sorted(rows.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
-    lines = [
-        (code(key[0]), code(key[1]), f"{math.fsum(confidence[key]) / count:.2f}", count)
-        for key, count in ranked
-    ]
-    by = _grouped(parts, "pairs", ["evidence.instruction_by"])
-    written = _table(
-        ("instruction written by", "pairs"), _ranked({key[0]: count for key, count in by.items()}), right=1
-    )
-    return (
-        "Who gave the criterion of a pair, and how sure it was by its own estimate:\n\n"
-        + _table(("labeler", "method", "mean confidence", "pairs"), lines, right=2)
-        + f"\n\nEach pair keeps its own evidence in the column `evidence`.\n\n{written}\n"
-    )
-
-
-def _steps_evidence(parts: list[Part]) -> str:
-    outcomes = _grouped(parts, "steps", ["outcome"])
-    labels = Counter[Any]()
-    for batch in _tables(parts, TABLES["steps"], ["steps.list.element.label"]):
-        for steps in batch["steps"].to_pylist():
-            labels.update(step["label"] for step in steps)
-    words = ((1, "passed"), (0, "failed"), (None, "no verdict"))
-    results = [(word, outcomes[(value,)], labels[value]) for value, word in words]
-    made = {key[0]: rows for key, rows in _grouped(parts, "steps", ["generator.model"]).items()}
-    ran = {key[0]: rows for key, rows in _grouped(parts, "steps", ["isolation"]).items()}
-    return (
-        "Labels of candidates and of their functions come from execution:\n\n"
-        + _table(("result", "candidates", "functions"), results, right=2)
-        + f"\n\n{_table(('made by', 'candidates'), _ranked(made), right=1)}\n"
-        + f"\n{_table(('run in', 'candidates'), _ranked(ran), right=1)}\n"
-    )
-
-
-def _trajectories_evidence(parts: list[Part]) -> str:
-    resolved = _grouped(parts, "trajectories", ["resolved"])
-    words = ((True, "resolved"), (False, "not resolved"), (None, "not known"))
-    acted = {key[0]: rows for key, rows in _grouped(parts, "trajectories", ["policy"]).items()}
-    return (
-        "Whether a trajectory resolved its task is what its source says:\n\n"
-        + _table(("result", "trajectories"), [(word, resolved[(value,)]) for value, word in words], right=1)
-        + f"\n\n{_table(('model that acted', 'trajectories'), _ranked(acted), right=1)}\n"
-    )
-
-
-_EVIDENCE = {"pairs": _pairs_evidence, "steps": _steps_evidence, "trajectories": _trajectories_evidence}
 
 
 def _section(table: str, splits: Mapping[str, list[Part]], repo_id: str) -> str:
@@ -370,18 +222,18 @@ def _section(table: str, splits: Mapping[str, list[Part]], repo_id: str) -> str:
     about = " ".join((record.__doc__ or "").split())
     text = [
         f"## {table}\n\n{about}\n",
-        _table(("split", "rows", "files"), rows, right=2) + "\n",
+        markdown_table(("split", "rows", "files"), rows, right=2) + "\n",
         f'```python\nfrom datasets import load_dataset\n\n{table} = load_dataset("{repo_id}", "{table}", '
         f'split="{first}")\n```\n',
     ]
     if table == "pairs":
-        text.append(_pairs_counts(parts))
+        text.append(pairs_counts(parts))
     elif table == "steps":
-        languages = {key[0]: count for key, count in _grouped(parts, table, ["language"]).items()}
-        text.append(_table(("language", "candidates"), _ranked(languages), right=1) + "\n")
+        languages = {key[0]: count for key, count in grouped(parts, table, ["language"]).items()}
+        text.append(markdown_table(("language", "candidates"), ranked(languages), right=1) + "\n")
     text += [
-        f"### Evidence\n\n{_EVIDENCE[table](parts)}",
-        f"### Columns\n\n{_table(('column', 'type', 'what it is'), columns)}\n",
+        f"### Evidence\n\n{EVIDENCE[table](parts)}",
+        f"### Columns\n\n{markdown_table(('column', 'type', 'what it is'), columns)}\n",
     ]
     return "\n".join(text)
 
@@ -453,7 +305,7 @@ def dataset_card(
     for table, splits in tables.items():
         licenses.update(_licenses(splits, table))
     name = repo_id.rpartition("/")[2]
-    licence_table = _table(("licence", "rows"), _ranked(licenses), right=1)
+    licence_table = markdown_table(("licence", "rows"), ranked(licenses), right=1)
     text = [
         _front_matter(tables, name, licenses),
         f"# {name}\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from pathlib import Path
@@ -121,6 +122,48 @@ def test_steps_are_counted_by_outcome_and_label(run: RunDir) -> None:
     assert "| no verdict | 1 | 3 |" in card
 
 
+def labelled(number: int, *labels: tuple[int | None, int | None, int | None], **changed: Any) -> Any:
+    """A candidate with functions of these labels: beside the reference's, beside its own, a judge's."""
+    row = candidate(number)
+    steps = [
+        dataclasses.replace(
+            row.steps[0],
+            label=reference,
+            reference_label=reference,
+            own_label=own,
+            judge_label=judge,
+            mutation_score=0.5 if reference is not None else None,
+        )
+        for reference, own, judge in labels
+    ]
+    return dataclasses.replace(row, steps=steps, **changed)
+
+
+def test_each_label_of_functions_is_told_apart(run: RunDir) -> None:
+    rows = [
+        labelled(1, (1, 0, 1), (0, 0, None), trust="inproc"),
+        labelled(2, (1, 1, 0), (None, None, None), conflict="o1_z0"),
+    ]
+    put(run, "steps", "a", rows)
+    card = dataset_card(run, NAME, RECIPE)
+    assert "| `label` | the one that counts | 2 | 1 | 1 |" in card
+    assert "beside the reference's other functions | 2 | 1 | 1 |" in card
+    assert "beside the candidate's own other functions | 1 | 2 | 1 |" in card
+    assert "| `judge_label` | a model's word, without execution | 1 | 1 | 2 |" in card
+    assert "`reference_label` and `own_label` agree on 66.7% of the 3 functions" in card
+    assert "`judge_label` and `reference_label` agree on 50.0% of the 2 functions" in card
+    assert "| `o1_z0` | 1 |" in card
+    assert "| `inproc` | 1 |" in card
+    assert "kill 50.0% of the faults" in card
+
+
+def test_a_judge_that_nobody_asked_is_not_on_the_card(run: RunDir) -> None:
+    put(run, "steps", "a", [labelled(1, (1, None, None))])
+    evidence = dataset_card(run, NAME, RECIPE).split("### Columns")[0]
+    assert "judge" not in evidence.split("### Evidence")[1].replace("what a judge says", "")
+    assert "agree on" not in evidence
+
+
 def test_labelers_and_their_confidence_are_named(run: RunDir) -> None:
     put(run, "pairs", "a", [pair(1), pair(2, evidence={"confidence": 0.25})])
     assert "| `terms-1` | `rule` | 0.50 | 2 |" in dataset_card(run, NAME, RECIPE)
@@ -156,7 +199,12 @@ HOSTILE = "`</code>| <img src=x onerror=alert(1)> |\n---\nlicense: mit\n# [click
 def test_hostile_names_neither_end_a_table_row_nor_start_markup(run: RunDir) -> None:
     changed = dict.fromkeys(("language", "aspect", "license", "repo"), HOSTILE)
     put(run, "pairs", "a", [pair(1, **changed, evidence={"labeler": HOSTILE, "method": HOSTILE})])
-    put(run, "steps", "b", [candidate(1, language=HOSTILE, isolation=HOSTILE)])
+    put(
+        run,
+        "steps",
+        "b",
+        [candidate(1, **dict.fromkeys(("language", "isolation", "limits", "trust"), HOSTILE))],
+    )
     put(run, "trajectories", "c", [trajectory(1, policy=HOSTILE)], drops={HOSTILE: 1})
     card = dataset_card(run, NAME, RECIPE, {"trajectories": {HOSTILE: "x | y\nz"}})
     assert front(card)["license"] == "other"
