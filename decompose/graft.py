@@ -13,15 +13,17 @@ from __future__ import annotations
 import ast
 import builtins
 
+from decompose import tree_graft, tree_units
 from decompose.grammars import SourceError
 from decompose.python import FunctionNode, read
 from decompose.skeleton import splice
 from decompose.source import Source
+from decompose.source import read as read_any
 
 _BUILTINS = frozenset(dir(builtins))
 
 
-def graft(reference: str, candidate: str, name: str) -> str:
+def graft(reference: str, candidate: str, name: str, language: str = "Python") -> str:
     """The reference program with one function of the candidate in place of its own.
 
     Args:
@@ -29,7 +31,10 @@ def graft(reference: str, candidate: str, name: str) -> str:
 
     Raises:
         SourceError: either text is not a program, or lacks the function.
+        AssayError: programs of that language cannot be taken apart.
     """
+    if language != "Python":
+        return tree_graft.graft(reference, candidate, name, language)
     host, guest = read(reference), read(candidate)
     step = guest.step(name)
     text = guest.data[step.span.start_byte : step.span.end_byte].decode()
@@ -43,12 +48,17 @@ def graft(reference: str, candidate: str, name: str) -> str:
         raise SourceError("the candidate's helpers are nested too deeply") from None
 
 
-def bound_names(code: str) -> set[str]:
+def bound_names(code: str, language: str = "Python") -> set[str]:
     """Names that a program's module binds in any way: definitions, assignments and imports, below `if` too.
+
+    In other languages than Python members of classes are among them by their qualified names.
 
     Raises:
         SourceError: the text is not a program.
+        AssayError: programs of that language cannot be taken apart.
     """
+    if language != "Python":
+        return tree_units.all_names(read_any(code, language), language)
     return _module_names(read(code).module)
 
 
