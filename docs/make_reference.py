@@ -23,8 +23,9 @@ from assay.cli import app
 from assay.recipe import Recipe
 from assay.session import reasons
 from assay.stages import STAGES
+from labelers.programs.exports import EXPORT_REASONS
 from schemas.declare import describe
-from schemas.records import TABLES
+from schemas.records import EXPORTS, TABLES
 from schemas.stage import all_outputs
 
 OUT = Path(__file__).parent / "reference"
@@ -122,6 +123,10 @@ def command_page(name: str, command: Any) -> str:
     if name in SETTINGS:
         page += "\n## Settings\n\nIn the recipe, or with `--set table.setting=value`.\n\n"
         page += "\n".join(settings_of(one) for one in SETTINGS[name])
+    if name == "export":
+        page += "\n## Reasons for leaving a row out\n\n" + table(
+            ("reason", "meaning"), [(f"`{code}`", text) for code, text in EXPORT_REASONS.items()]
+        )
     known = reasons()
     dropped = [(stage, known[stage]) for stage in runs if known.get(stage)]
     if dropped:
@@ -139,6 +144,11 @@ def records_page() -> str:
     for name, cls in TABLES.items():
         rows = [(f"`{column}`", kind, doc) for column, kind, doc in describe(cls)]
         page += f"\n## `{name}/`: {cls.__name__}\n\n{inspect.cleandoc(cls.__doc__ or '')}\n\n"
+        page += table(("column", "type", "meaning"), rows)
+    page += "\n# Exports\n\nWhat `assay export` writes, by what `--to` says.\n"
+    for name, cls in EXPORTS.items():
+        rows = [(f"`{column}`", kind, doc) for column, kind, doc in describe(cls)]
+        page += f"\n## `{name}`: {cls.__name__}\n\n{inspect.cleandoc(cls.__doc__ or '')}\n\n"
         page += table(("column", "type", "meaning"), rows)
     return page
 

@@ -138,8 +138,8 @@ def _steps_evidence(parts: list[Part]) -> str:
     ]
     if known:
         text.append(
-            f"The tests of a function kill {scores / known:.1%} of the faults that were put into it, on average "
-            "over candidates (`mutation_score`).\n"
+            f"The tests of a function kill {scores / known:.1%} of the faults that were put into it, "
+            "on average over candidates (`mutation_score`).\n"
         )
     trust = {key[0]: rows for key, rows in grouped(parts, "steps", ["trust"]).items()}
     text += [
