@@ -67,6 +67,7 @@ class Export:
         labels: one of `LABELS`; `outcome` for programs.
         inproc: take outcomes that a program could have forged.
         max_pairs: most pairs of one program, or of one function.
+        counts: which label of a function counts by the recipe (`verify.steps`): what `counted` stands for.
     """
 
     to: str
@@ -74,6 +75,7 @@ class Export:
     labels: str
     inproc: bool = False
     max_pairs: int = 8
+    counts: str = "reference"
 
     def __post_init__(self) -> None:
         if self.level == "program" and self.labels != "outcome":
@@ -81,6 +83,11 @@ class Export:
                 f"--labels {self.labels}: whole programs have one label, their outcome; "
                 "leave --labels out, or give --level function"
             )
+
+    @property
+    def beside_reference(self) -> bool:
+        """Whether the label of a function was given beside the reference's other functions."""
+        return (self.counts if self.labels == "counted" else self.labels) == "reference"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def examples(
     for one in good:
         groups.setdefault((one.function, one.prompt), []).append(one)
     for (function, prompt), group in groups.items():
-        own = prompts.own(function) if function is not None and asked.labels == "reference" else None
+        own = prompts.own(function) if function is not None and asked.beside_reference else None
         drawn = _pairs(group, own, asked.max_pairs, _draw(seed, group[0], prompt), reasons)
         made += (_dpo(one, other, asked) for one, other in drawn)
         used += len({id(one) for pair in drawn for one in pair if one.candidate})
@@ -179,30 +186,30 @@ def _graded(row: Mapping[str, Any], prompts: Prompts, asked: Export) -> Iterator
     data = row["completion"].encode()
     code = row["completion"] if row["program"] is None else row["program"]
     for step in row["steps"]:
-        label, reason, trust = _label(row, step, asked.labels)
+        label, reason, trust = _label(row, step, asked)
         text = _whole_lines(data, step["start_byte"], step["end_byte"])
         if why := _refused(label, trust, text, asked):
             yield why
             continue
-        prompt = prompts.of(step["name"], None if asked.labels == "reference" else code)
+        prompt = prompts.of(step["name"], None if asked.beside_reference else code)
         if prompt is None:
             yield "not_blanked" if prompts.known else "no_program"
             continue
         more = {"reason": reason, "trust": trust}
-        if asked.labels == "reference":
+        if asked.beside_reference:
             more |= {"tests_run": step["tests_run"], "mutation_score": step["mutation_score"]}
         yield Graded(prompt, text, label == 1, row["id"], step["name"], maker, {**evidence, **more})
 
 
-def _label(row: Mapping[str, Any], step: Mapping[str, Any], labels: str) -> tuple[int | None, str, str]:
+def _label(row: Mapping[str, Any], step: Mapping[str, Any], asked: Export) -> tuple[int | None, str, str]:
     """(label, reason, trust) of one function."""
-    if labels == "outcome":
+    kind = asked.counts if asked.labels == "counted" else asked.labels
+    if kind == "outcome":
         return row["outcome"], row["outcome_reason"], row["trust"]
-    if labels == "judge":
-        return step["judge_label"], "judged", "judge"
-    if labels == "own":
-        return step["own_label"], step["own_reason"], step["trust"]
-    return step["label" if labels == "counted" else "reference_label"], step["reason"], step["trust"]
+    label = step["label" if asked.labels == "counted" else f"{kind}_label"]
+    if kind == "judge":
+        return label, "judged", "judge"
+    return label, step["own_reason" if kind == "own" else "reason"], step["trust"]
 
 
 def _refused(label: int | None, trust: str, text: str, asked: Export) -> str | None:

@@ -207,6 +207,13 @@ def test_each_label_is_the_one_that_was_asked_for(labels: str, expected: bool) -
     assert [(made_.label, made_.labels) for made_ in found] == [(expected, labels)]
 
 
+@pytest.mark.parametrize(("counts", "body"), [("reference", 1), ("own", 7), ("judge", 7)])
+def test_what_the_recipe_counts_goes_with_the_program_that_it_was_given_in(counts: str, body: int) -> None:
+    one = row(0, code(returning(7)), labels=(None, 1))
+    found, _, _ = made([one], level="function", labels="counted", counts=counts)
+    assert f"return {body}\n" in found[0].prompt
+
+
 def test_labels_of_functions_are_refused_for_programs() -> None:
     with pytest.raises(AssayError, match="whole programs have one label"):
         Export("kto", "program", "own")
