@@ -155,7 +155,7 @@ def _mbpp(
         entry_point=called[0],
         solutions=[code],
         tests=[code_test("assert", suite)],
-        license_id=license_id if isinstance(row.get("task_id"), int) else None,
+        license_id=license_id if "challenge_test_list" in row or "source_file" in row else None,
     )
 
 

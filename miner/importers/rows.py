@@ -32,7 +32,7 @@ UNREAD = ("incorrect_solutions", "untranslated_description", "trials")
 _BLOCK = 1 << 20
 _BATCH_ROWS = 16
 _MARK = re.compile(rb'["{}\[\],]')
-_IN_STRING = re.compile(rb'["\\]')
+_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 def too_long(max_bytes: int) -> BadRow:
@@ -104,13 +104,18 @@ def _items(handle: Any, place: int, max_bytes: int) -> Iterator[tuple[int, bytes
             if escaped:
                 escaped, at = False, at + 1
                 continue
-            found = (_IN_STRING if quoted else _MARK).search(chunk, at)
+            if quoted:
+                inside = _IN_STRING.match(chunk, at)
+                at = inside.end() if inside else at
+                if at < len(chunk):  # at the quote that ends it, or at a backslash that ends the block
+                    quoted = escaped = chunk[at] != ord('"')
+                    at += 1
+                continue
+            found = _MARK.search(chunk, at)
             if found is None:
                 break
             mark, at = found[0], found.end()
-            if quoted:
-                quoted, escaped = mark == b"\\", mark == b"\\"
-            elif mark == b'"':
+            if mark == b'"':
                 quoted = True
             elif mark in b"{[":
                 depth += 1

@@ -44,6 +44,10 @@ def test_license_is_that_of_the_card_only_for_the_sets_own_names() -> None:
     assert read("mbpp+", mbpp_plus())[0].license == "Apache-2.0"
     assert read("bigcodebench", bigcodebench())[0].license == "Apache-2.0"
     assert read("kodcode", kodcode())[0].license == "CC-BY-NC-4.0"
+    for form, row in (("mbpp", mbpp()), ("mbpp", mbpp_sanitized()), ("mbpp+", mbpp_plus_on_the_hub())):
+        assert read(form, row)[0].license is not None
+        own = {key: row[key] for key in row if key not in ("challenge_test_list", "source_file")}
+        assert read(form, own)[0].license is None
     mine = {key: kodcode()[key] for key in ("question", "solution", "test")}
     assert read("kodcode", mine)[0].license is None
 
