@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labelers.commits.config import BuildConfig, LabelConfig
+from labelers.llm.config import ModelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from miner.config import (
     CutConfig,
@@ -45,10 +46,16 @@ class Sources:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """All settings of a run. `seed` is the root of every random draw."""
+    """All settings of a run.
+
+    `seed` is the root of every random draw. `model` rewrites, writes tests and judges; `policy` is the one
+    whose completions are labelled. Without them everything that needs none still runs.
+    """
 
     seed: int = 0
     sources: Sources = Sources()
+    model: ModelConfig = ModelConfig()
+    policy: ModelConfig = ModelConfig()
     fetch: FetchConfig = FetchConfig()
     repositories: RepositoriesConfig = RepositoriesConfig()
     mine: MineConfig = MineConfig()

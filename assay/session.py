@@ -23,7 +23,7 @@ from assay.cli import Flags
 from assay.progress import Observer, observer
 from assay.recipe import Recipe
 from assay.runner import Runner, StageResult
-from assay.stages import STAGES, code_digest, units
+from assay.stages import STAGES, Stage, code_digest, units
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
 from schemas.ids import task_key
@@ -44,6 +44,10 @@ FILES_OF = {
     "build": (("label", "criteria_file"),),
 }
 """Stage -> the settings that name files and that its planning reads."""
+
+
+# Tokens of a call, where a dry run has to guess: a statement with its program, and a program.
+_TOKENS_IN, _TOKENS_OUT = 1000, 600
 
 
 def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
@@ -236,14 +240,31 @@ class Session:
             "rows": rows,
             "considers": stage.considers,
             "writes": sorted({output.table for output in all_outputs(stage.outputs)}),
-            "model_cost_usd": 0.0,
         }
-        self.results.append(facts)
+        asked = self._calls_of(stage, rows)
+        self.results.append(facts | asked)
         s = "" if len(planned) == 1 else "s"
-        self.tell(
-            f"{name}: {len(planned)} unit{s}, {len(done)} done; {rows:,} {stage.considers} to consider; "
-            "no model is called (cost 0)"
+        told = "no model is called (cost 0)"
+        if asked["model_calls"]:
+            cost = asked["model_cost_usd"]
+            price = "its price is not known" if cost is None else f"about ${cost:,.2f}"
+            told = f"at most {asked['model_calls']:,} calls of {asked['model']} ({price})"
+        units_told = f"{len(planned)} unit{s}, {len(done)} done"
+        self.tell(f"{name}: {units_told}; {rows:,} {stage.considers} to consider; {told}")
+
+    def _calls_of(self, stage: Stage, rows: int) -> dict[str, Any]:
+        """What a stage may ask of a model for so many rows, and about what that costs."""
+        none = {"model": None, "model_calls": 0, "model_cost_usd": 0.0}
+        model, each = (None, 0) if stage.asks is None else stage.asks(self.recipe)
+        if model is None or not model.enabled or not each:
+            return none
+        from labelers.llm.prices import price_of
+
+        price = price_of(model)
+        cost = (
+            None if price is None else rows * each * price.of(_TOKENS_IN, min(_TOKENS_OUT, model.max_tokens))
         )
+        return {"model": model.model, "model_calls": rows * each, "model_cost_usd": cost}
 
     def train(self) -> None:
         """Train the run's model."""

@@ -25,6 +25,7 @@ from schemas.rundir import RunDir, outputs_of
 from schemas.stage import VERDICTS, Output, Unit
 
 if TYPE_CHECKING:
+    from labelers.llm.config import ModelConfig
     from schemas.steps import UnitStep
 
 
@@ -38,9 +39,10 @@ class Stage:
         outputs: folders that it writes; the first one's sidecars carry the accounting.
         code: packages whose source goes into its task keys.
         libraries: distributions whose version does, since they decide bytes.
-        settings: the parts of the recipe that go into its keys.
+        settings: the parts of the recipe that go into its keys: tables, or values of some.
         plan: cut it into units.
         step: make its datatrove step.
+        asks: the model that it may ask and how often a row at most; None where it asks none.
         facts: what to tell beside the accounting once it is done, with a line for a person under `line`.
     """
 
@@ -52,6 +54,7 @@ class Stage:
     settings: Callable[[Recipe], list[Any]]
     plan: Callable[[RunDir, Recipe, int | None], list[Unit]]
     step: Callable[[Recipe, Path], UnitStep]
+    asks: Callable[[Recipe], tuple[ModelConfig, int]] | None = None
     facts: Callable[[RunDir, Recipe], dict[str, Any]] | None = None
 
 
@@ -99,9 +102,18 @@ def _programs() -> Any:
     return labelers.programs.steps
 
 
+# Functions of a program, where a dry run has to guess what will be asked of each.
+_FUNCTIONS = 4
+
+
+def _asked(model: ModelConfig, wanted: int) -> list[dict[str, Any]]:
+    """What of a model goes into the keys of a stage; nothing where it is not asked."""
+    return [model.key_settings()] if wanted and model.enabled else []
+
+
 _MINER = ("miner", "decompose", "schemas")
 _COMMITS = ("labelers.commits", "labelers.prompts", "schemas")
-_PROGRAMS = ("labelers.programs", "sandbox", "decompose", "schemas")
+_PROGRAMS = ("labelers.programs", "labelers.llm", "labelers.prompts", "sandbox", "decompose", "schemas")
 _GIT = ("pyarrow", "pygit2")
 _TREES = ("pyarrow", "tree-sitter", "tree-sitter-python")
 _GRAMMARS = (
@@ -235,40 +247,55 @@ STAGES: dict[str, Stage] = {
             considers="problems",
             outputs=outputs_of("programs"),
             code=_PROGRAMS,
-            libraries=_TREES,
-            settings=lambda recipe: [recipe.decompose],
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [recipe.decompose, *_asked(recipe.model, recipe.decompose.rewrites)],
             plan=lambda run, _, limit: _programs().plan_decompose(run, limit),
-            step=lambda recipe, root: _programs().DecomposeProblems(recipe.decompose, root, recipe.seed),
+            step=lambda recipe, root: _programs().DecomposeProblems(
+                recipe.decompose, root, recipe.seed, recipe.model
+            ),
+            asks=lambda recipe: (recipe.model, recipe.decompose.rewrites),
         ),
         Stage(
             name="tests",
             considers="programs",
             outputs=(*outputs_of("tests"), *outputs_of("suites")),
             code=_PROGRAMS,
-            libraries=_TREES,
-            settings=lambda recipe: [recipe.tests],
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [recipe.tests, *_asked(recipe.model, recipe.tests.assertions)],
             plan=lambda run, _, limit: _programs().plan_tests(run, limit),
-            step=lambda recipe, root: _programs().HarvestTests(recipe.tests, root, recipe.seed),
+            step=lambda recipe, root: _programs().HarvestTests(
+                recipe.tests, root, recipe.seed, recipe.model
+            ),
+            asks=lambda recipe: (recipe.model, _FUNCTIONS * recipe.tests.assertions),
         ),
         Stage(
             name="sample",
             considers="programs",
             outputs=outputs_of("candidates"),
             code=_PROGRAMS,
-            libraries=_TREES,
-            settings=lambda recipe: [recipe.sample],
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [
+                recipe.sample,
+                *_asked(recipe.policy, recipe.sample.completions_each),
+            ],
             plan=lambda run, recipe, limit: _programs().plan_sample(run, limit, recipe.sample),
-            step=lambda recipe, root: _programs().SampleCandidates(recipe.sample, root, recipe.seed),
+            step=lambda recipe, root: _programs().SampleCandidates(
+                recipe.sample, root, recipe.seed, recipe.policy
+            ),
+            asks=lambda recipe: (recipe.policy, recipe.sample.completions_each),
         ),
         Stage(
             name="verify",
             considers="candidates",
             outputs=outputs_of("steps"),
             code=_PROGRAMS,
-            libraries=_TREES,
-            settings=lambda recipe: [recipe.verify],
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [recipe.verify, *_asked(recipe.model, recipe.verify.judge)],
             plan=lambda run, _, limit: _programs().plan_verify(run, limit),
-            step=lambda recipe, root: _programs().VerifyCandidates(recipe.verify, root, recipe.seed),
+            step=lambda recipe, root: _programs().VerifyCandidates(
+                recipe.verify, root, recipe.seed, recipe.model
+            ),
+            asks=lambda recipe: (recipe.model, _FUNCTIONS * recipe.verify.judge),
         ),
         Stage(
             name="trajectories",
@@ -308,7 +335,7 @@ def units(stage: Stage, run: RunDir, recipe: Recipe, limit: int | None) -> list[
     Raises:
         AssayError: what it reads is missing or cannot be used.
     """
-    config = [dataclasses.asdict(settings) for settings in stage.settings(recipe)]
+    config = [one if isinstance(one, dict) else dataclasses.asdict(one) for one in stage.settings(recipe)]
     code = code_digest(stage.code, stage.libraries)
     planned = stage.plan(run, recipe, limit)
     return [

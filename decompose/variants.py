@@ -39,12 +39,14 @@ class Variant:
     detail: str
 
 
-def variants(code: str) -> list[Variant]:
-    """Every single rewrite of a program that keeps its behaviour, renames first.
+def variants(code: str, language: str = "Python") -> list[Variant]:
+    """Every single rewrite of a program that keeps its behaviour, renames first; none but in Python.
 
     Raises:
         SourceError: the text is not a program.
     """
+    if language != "Python":
+        return []
     source = read(code)
     return [
         Variant(made, detail)

@@ -35,6 +35,8 @@ from labelers.prompts import render, version
 from sandbox import Call, EncodeError
 from sandbox.compare import equal
 from schemas.ids import rng
+from schemas.records import FunctionTest
+from schemas.stage import Keep, Outcome
 
 if TYPE_CHECKING:
     from labelers.llm.client import Client
@@ -173,6 +175,24 @@ def propose(
                 tally["proposed"] += 1
                 taken.append((reply.model, one))
     return found
+
+
+def believed(outcome: Outcome, proposed: Mapping[str, Sequence[tuple[str, Proposal]]]) -> Counter[str]:
+    """How often a model was right about the calls of kept tests: `right`, `wrong` or `untold`.
+
+    Args:
+        outcome: the tests of one program.
+        proposed: what the model proposed for it, by function.
+    """
+    thought = {
+        (name, runs.call_text(one.call)): one.believed for name, found in proposed.items() for _, one in found
+    }
+    counts: Counter[str] = Counter()
+    for test in outcome.records if isinstance(outcome, Keep) else ():
+        if isinstance(test, FunctionTest) and (key := (test.function, test.call)) in thought:
+            said = agrees(thought[key], runs.read_outcome(test.expected))
+            counts["untold" if said is None else "right" if said else "wrong"] += 1
+    return counts
 
 
 def _requests(

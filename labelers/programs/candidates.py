@@ -1,15 +1,18 @@
-"""Candidates of a program without a model: the reference, faults put into it, and harmless rewrites.
+"""Candidates of a program: the reference, faults put into it, harmless rewrites, and what models wrote.
 
-In: a `Program` row, and completions that a model wrote for its problem, if any. Out: distinct
-`Candidate`s, the reference first, completions last. `generator.model` says what made each:
-`reference`, `variant-1` (behaves like the reference), `mutation-1` (one fault, or one in each of several
-functions), or the model. Which ones is drawn by (seed, program), so it does not depend on other programs.
-Wrong: `SourceError` for a program that cannot be taken apart, which a `Program` row is not.
+In: a `Program` row, and completions of its skeleton. Out: distinct `Candidate`s, the reference first,
+completions last. `generator.model` says what made each: `reference`, `variant-1` (behaves like the
+reference), `mutation-1` (one fault, or one in each of several functions), or the model. Which ones is drawn
+by (seed, program), so it does not depend on other programs. A completion is kept as it was written; the
+program in it is found by `labelers.programs.answers`.
+Wrong: nothing of a completion's doing; a program that cannot be taken apart, which a `Program` row is
+not, is a `Drop`.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +20,8 @@ from decompose.functions import functions
 from decompose.grammars import SourceError
 from decompose.mutate import Edit, apply, describe, edits, higher_order
 from decompose.variants import variants
-from labelers.programs.completions import Completion, assemble
+from labelers.programs.answers import Asked, Found, find
+from labelers.programs.completions import Completion
 from labelers.programs.config import SampleConfig
 from schemas.ids import content_id, rng
 from schemas.records import Candidate, Generator
@@ -50,16 +54,26 @@ def sample(
         made = list(_candidates(program, config, seed))
     except SourceError as error:
         return Drop(program["id"], "syntax_error", str(error)[:500])
+    asked = Asked.of(program, prompt)
     seen = {candidate.completion for candidate in made}
     for one in completions:
-        text = assemble(one.text, prompt, program["entry_point"])
-        if text not in seen:
-            seen.add(text)
+        if one.text not in seen:
+            seen.add(one.text)
             generator = Generator(
-                model=one.model, temperature=one.temperature, seed=one.seed, detail=None, prompt_version=None
+                model=one.model,
+                temperature=one.temperature,
+                seed=one.seed,
+                detail=one.detail,
+                prompt_version=one.prompt_version,
             )
-            made.append(_candidate(program, text, generator))
+            made.append(_candidate(program, one.text, generator, find(one.text, asked)))
     return Keep(tuple(made))
+
+
+def faults(outcome: Outcome) -> Counter[str]:
+    """How many of a program's candidates are no answer, by `fault_` and their fault."""
+    records = outcome.records if isinstance(outcome, Keep) else ()
+    return Counter(f"fault_{one.fault}" for one in records if one.fault is not None)
 
 
 def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> Iterator[Candidate]:
@@ -73,7 +87,7 @@ def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> 
     wanted = config.candidates - 1
     seen = {code}
     possible = edits(code, limit=_MAX_EDITS, rng=draw, language=program["language"])
-    harmless = variants(code)
+    harmless = variants(code, program["language"])
     draw.shuffle(harmless)
     streams = {
         VARIANT: ((one.code, one.detail) for one in harmless),
@@ -89,7 +103,7 @@ def _candidates(program: Mapping[str, Any], config: SampleConfig, seed: int) -> 
         given = 0
         while given < quota and made < wanted and (drawn := next(streams[kind], None)) is not None:
             text, detail = drawn
-            if text not in seen and _is_program(text):
+            if text not in seen and _is_program(text, program["language"]):
                 seen.add(text)
                 yield candidate(text, VARIANT if kind == VARIANT else MUTATION, detail)
                 given, made = given + 1, made + 1
@@ -121,22 +135,25 @@ def _higher(
         yield apply(code, chosen), describe(chosen)
 
 
-def _is_program(code: str) -> bool:
+def _is_program(code: str, language: str) -> bool:
     try:
-        functions(code)
+        functions(code, language)
     except SourceError:
         return False
     return True
 
 
-def _candidate(program: Mapping[str, Any], completion: str, generator: Generator) -> Candidate:
+def _candidate(
+    program: Mapping[str, Any], completion: str, generator: Generator, found: Found | None = None
+) -> Candidate:
+    part = found is not None and found.program != completion
     return Candidate(
         id=content_id(program["id"], completion),
         problem_id=program["problem_id"],
         program_id=program["id"],
         completion=completion,
-        program=None,
-        pieces=[],
-        fault=None,
+        program=found.program if found is not None and part else None,
+        pieces=list(found.pieces) if found is not None and part else [],
+        fault=None if found is None else found.fault,
         generator=generator,
     )

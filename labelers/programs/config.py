@@ -12,13 +12,23 @@ def _check(config: object, low: float, high: float, *names: str) -> None:
             raise ValueError(f"{name} must lie between {low:g} and {high:g}, not {value}")
 
 
+def _one_of(config: object, name: str, *values: str) -> None:
+    if getattr(config, name) not in values:
+        raise ValueError(f"{name} must be one of {', '.join(values)}, not {getattr(config, name)!r}")
+
+
 @dataclasses.dataclass(frozen=True)
 class DecomposeConfig:
     """Settings of `decompose`, which keeps problems whose reference is made of functions and passes.
 
     Attributes:
-        min_functions: fewest module-level functions of a program; methods are not counted.
+        min_functions: fewest module-level functions of a program; methods count where a language has
+            nothing else.
         max_functions: most functions of a program, methods included.
+        max_references: published solutions of a problem that are tried, the first one included.
+        rewrites: times that the model of `[model]`, where there is one, is asked to rewrite a solution
+            that has too few functions.
+        extract: cut helper functions out of such a solution by syntax alone, where no rewrite was kept.
         cpu_s: seconds of processor time that the reference may take on its suite; a load on the
             machine does not use it up, so it decides and `wall_s` is only for what sleeps.
         wall_s: seconds of wall time that it may take.
@@ -28,13 +38,17 @@ class DecomposeConfig:
 
     min_functions: int = 2
     max_functions: int = 200
+    max_references: int = 3
+    rewrites: int = 2
+    extract: bool = True
     cpu_s: float = 5.0
     wall_s: float = 20.0
     memory_mb: int = 512
     workers: int = 2
 
     def __post_init__(self) -> None:
-        _check(self, 1, 10_000, "min_functions", "max_functions")
+        _check(self, 1, 10_000, "min_functions", "max_functions", "max_references")
+        _check(self, 0, 100, "rewrites")
         _check(self, 0.1, 3600, "cpu_s", "wall_s")
         _check(self, 16, 1 << 20, "memory_mb")
         _check(self, 1, 1024, "workers")
@@ -49,6 +63,8 @@ class TestsConfig:
         max_call_bytes: bytes that a call, or what it returns, may take in encoded form.
         max_mutants: most first-order mutants of each function that tests are measured on.
         max_compiled_mutants: the same for languages whose programs are compiled, a second or so each.
+        assertions: times that the model of `[model]`, where there is one, is asked for assertions about each
+            function; only their arguments count, what they come to is observed on the reference.
         generated: inputs made in the first round, on top of the recorded ones, and half of those made
             in each further round, for the mutants that are left; 0 makes none.
         rounds: rounds of making inputs.
@@ -67,6 +83,7 @@ class TestsConfig:
     max_call_bytes: int = 16384
     max_mutants: int = 24
     max_compiled_mutants: int = 8
+    assertions: int = 1
     generated: int = 40
     rounds: int = 4
     max_tests: int = 60
@@ -81,6 +98,7 @@ class TestsConfig:
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "max_calls", "max_mutants", "max_compiled_mutants", "max_tests")
         _check(self, 0, 10_000, "generated", "rounds")
+        _check(self, 0, 100, "assertions")
         _check(self, 100, 10_000_000, "max_steps")
         _check(self, 1, 1 << 24, "max_call_bytes")
         # All calls of a function travel in one job, which takes 64 MiB at most.
@@ -96,8 +114,10 @@ class SampleConfig:
     """Settings of `sample`, which makes candidates of a program without a model and takes in others.
 
     Attributes:
-        candidates: candidates made of each program, the reference included; fewer where a short
-            program has no more distinct ones.
+        candidates: candidates made of each program without a model, the reference included; fewer where a
+            short program has no more distinct ones.
+        completions_each: completions of each program's skeleton that the model of `[policy]` is asked for, on
+            top of `candidates`; 0 asks for none.
         variant_share: share of the others that behave like the reference and look different.
         higher_order_share: share of the others that have faults in several functions.
         max_order: most functions with a fault in one candidate.
@@ -106,6 +126,7 @@ class SampleConfig:
     """
 
     candidates: int = 8
+    completions_each: int = 4
     variant_share: float = 0.15
     higher_order_share: float = 0.3
     max_order: int = 3
@@ -113,6 +134,7 @@ class SampleConfig:
 
     def __post_init__(self) -> None:
         _check(self, 1, 10_000, "candidates")
+        _check(self, 0, 10_000, "completions_each")
         _check(self, 0, 1, "variant_share", "higher_order_share")
         if self.variant_share + self.higher_order_share > 1:
             raise ValueError("variant_share and higher_order_share are more than 1 together")
@@ -124,6 +146,11 @@ class VerifyConfig:
     """Settings of `verify`, which runs candidates and labels them and their functions.
 
     Attributes:
+        steps: the step label that counts: `reference` (a function beside the reference's others), `own`
+            (beside the candidate's own), `judge` (a model's word) or `none` (the outcome alone).
+        conflicts: `keep` the step labels where outcome and steps disagree, or `mask` them (null).
+        own: run each function beside the candidate's own others as well.
+        judge: ask the model of `[model]` for its word on each function, whatever label counts.
         all_tests: label a function by all of its tests; else by the selected ones, which kill the
             same mutants but need not notice every other fault. All calls are made in one run.
         test_share: share of problems whose candidates go to the test split.
@@ -136,6 +163,10 @@ class VerifyConfig:
         workers: sandboxes at work at once in one process.
     """
 
+    steps: str = "reference"
+    conflicts: str = "keep"
+    own: bool = True
+    judge: bool = False
     all_tests: bool = True
     test_share: float = 0.1
     cpu_s: float = 2.0
@@ -147,6 +178,12 @@ class VerifyConfig:
     workers: int = 2
 
     def __post_init__(self) -> None:
+        _one_of(self, "steps", "reference", "own", "judge", "none")
+        _one_of(self, "conflicts", "keep", "mask")
+        if self.steps == "own" and not self.own:
+            raise ValueError("steps = own needs own = true")
+        if self.steps == "judge" and not self.judge:
+            raise ValueError("steps = judge needs judge = true")
         _check(self, 0, 1, "test_share")
         _check(self, 0.1, 3600, "cpu_s", "wall_s", "suite_cpu_s", "suite_wall_s")
         _check(self, 16, 1 << 20, "memory_mb")

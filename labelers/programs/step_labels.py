@@ -1,46 +1,77 @@
-"""Labels by execution: an outcome for a candidate, and one label for each function of its program.
+"""Labels by execution: an outcome for a candidate, and labels for each function of its program.
 
 In: `Candidate`s of one program with the program, its problem and its function tests. Out: one
 `StepLabeledCandidate` each. Wrong: nothing of a candidate's doing raises; where the sandbox itself
 fails the label is null with reason `infra_error`, never 0.
 
-* outcome: the problem's suite on the whole candidate, tests and candidate in sandboxes of their own.
-* step: the candidate's function in the reference's program (every other function is the reference's)
-  on the function's tests; 1 if all pass, 0 if one fails or the run was stopped, null without tests.
+* outcome: the problem's suite on the whole candidate (`labelers.programs.outcomes`).
+* step, beside the reference's functions: the candidate's function in the reference's program on the
+  function's tests; 1 if all pass, 0 if one fails or the run was stopped, null without tests.
+* step, beside its own: the same tests on the candidate's program as it is, so that a fault of a helper counts
+  against its callers too.
   Expected values stay outside and are compared there, types and all.
 * A function that the candidate lacks was asked for by its skeleton: 0 with reason `missing` where it
   has tests. A candidate that is no program has none of its functions: `syntax_error`. The span of a
   function that is not there is empty and stands at the end of the completion.
-* A function that cannot be put into the reference has no label: `not_grafted`. So it is where what it
+* A function that cannot be put into the reference has no label there: `not_grafted`. So it is where what it
   needs is nested too deeply, where the whole would be too large, where the name is bound other than by an
-  unconditional definition, and where Python runs a candidate that is too large or too deep to be taken apart.
+  unconditional definition, and where a candidate that runs is too large or too deep to be taken apart.
 * A suite that says nothing of a candidate (`invalid_suite`) gives no outcome.
+* Which label counts, and whether it does where outcome and steps disagree, are settings: the others stay
+  beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from decompose.functions import functions
 from decompose.graft import bound_names, graft
 from decompose.grammars import SourceError
 from labelers.programs import runs
+from labelers.programs.answers import place
 from labelers.programs.config import VerifyConfig
 from labelers.programs.decompose import module_functions
-from labelers.programs.suites import prompt_of, suites
+from labelers.programs.outcomes import Suite, Verdict, shown_call
+from labelers.programs.suites import prompt_of
 from labelers.programs.unit_tests import failures
-from sandbox import Job, Result
+from sandbox import Call, ErrorRecord, Job, Result
+from sandbox.names import canonical, solution_file
+from sandbox.show import show
 from schemas.ids import split_of
 from schemas.records import FunctionSpan, Generator, Step, StepLabeledCandidate
 from schemas.stage import Keep
 
-_NO_VERDICT = ("infra_error", "invalid_suite")
+_Test = tuple[Call, runs.Outcome]
+Judge = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, int | None]]]
+"""From candidates of one program, as rows, to what a model says of each of their functions by name."""
 
-# (label, tests run, tests passed, reason) of one function.
-_Verdict = tuple[int | None, int, int, str]
+
+@dataclasses.dataclass(frozen=True)
+class _Label:
+    """A label with what it rests on."""
+
+    label: int | None
+    reason: str
+    run: int = 0
+    passed: int = 0
+    failure: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """A candidate with what has to be run of it."""
+
+    candidate: Mapping[str, Any]
+    program: str
+    spans: dict[str, FunctionSpan] | None
+    bound: set[str]
+    among_reference: dict[str, Job]
+    among_own: dict[str, Job]
 
 
 class Verifier:
@@ -53,139 +84,156 @@ class Verifier:
         tests: Sequence[Mapping[str, Any]],
         config: VerifyConfig,
         seed: int,
+        scores: Mapping[str, float | None] | None = None,
+        judge: Judge | None = None,
     ) -> None:
         """Prepare for candidates of `program`.
+
+        Args:
+            scores: mutation score of each function's tests.
+            judge: asks a model for labels.
 
         Raises:
             AssayError: a test is not in the sandbox's encoding.
         """
         self.program, self.problem, self.config, self.seed = program, problem, config, seed
-        self.suite = suites(problem)
-        self.exports = module_functions(program["functions"])
+        self.scores, self.judge = scores or {}, judge
+        self.language = program["language"]
+        self.lang = canonical(self.language)
         self.prompt = prompt_of(problem, program)
-        self.tests = {
-            span["name"]: [
-                (runs.read_call(test["call"]), runs.read_outcome(test["expected"]))
-                for test in tests
-                if test["function"] == span["name"] and (test["selected"] or config.all_tests)
-            ]
-            for span in program["functions"]
-        }
-        self.suite_bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
+        self.tests: dict[str, list[_Test]] = {span["name"]: [] for span in program["functions"]}
+        for test in tests if config.steps != "none" else ():
+            if (test["selected"] or config.all_tests) and test["function"] in self.tests:
+                one = runs.read_call(test["call"]), runs.read_outcome(test["expected"])
+                self.tests[test["function"]].append(one)
+        suite_bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
+        exports = module_functions(program["functions"])
+        self.suite = Suite(problem, exports, suite_bounds, program["suite_kind"])
+        self.suite.settle(program["code"])
         self.bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-        self.outcomes: dict[str, Result] = {}
-        self.verdicts: dict[str, _Verdict] = {}
+        self.limits = f"suite {_shown(self.suite.bounds)}; a function's tests {_shown(self.bounds)}"
+        self.outcomes: dict[str, Verdict] = {}
+        self.labels: dict[str, _Label] = {}
 
     def label(self, candidates: Sequence[Mapping[str, Any]]) -> Iterator[Keep]:
         """Label candidates, one outcome each, in order."""
-        asked = [(candidate, *self._ask(candidate)) for candidate in candidates]
-        self._execute([job for _, suite, _, steps in asked for job in (*suite, *steps.values())])
-        for candidate, suite, spans, steps in asked:
-            yield Keep((self._judge(candidate, suite, spans, steps),))
+        asked = [self._ask(candidate) for candidate in candidates]
+        fresh = [one.program for one in asked if one.program not in self.outcomes]
+        verdicts = self.suite.judge(fresh, self.config.workers, self.config.retries)
+        self.outcomes.update(zip(fresh, verdicts, strict=True))
+        self._execute([job for one in asked for job in one.among_reference.values()])
+        self._execute([job for one in asked for job in one.among_own.values()])
+        judged = self.judge(candidates) if self.judge is not None else [{} for _ in candidates]
+        for one, said in zip(asked, judged, strict=True):
+            yield Keep((self._row(one, said),))
 
-    def _ask(
-        self, candidate: Mapping[str, Any]
-    ) -> tuple[list[Job], dict[str, FunctionSpan] | None, dict[str, Job]]:
-        """What has to be run: the suite's files, and a job a function that can be found and has tests."""
-        code = candidate["completion"]
-        suite = runs.split_jobs(
-            code, self.suite, self.program["entry_point"], self.exports, self.suite_bounds
-        )
+    def _ask(self, candidate: Mapping[str, Any]) -> _Asked:
+        """What has to be run: a job for each function that can be found and has tests, in either company."""
+        code = candidate["completion"] if candidate["program"] is None else candidate["program"]
         try:
-            spans = {span.name: span for span in functions(code)}
+            spans = {span.name: span for span in functions(code, self.language)}
+            bound = bound_names(code, self.language)
         except SourceError:
-            return suite, None, {}
-        jobs = {}
+            return _Asked(candidate, code, None, set(), {}, {})
+        one = _Asked(candidate, code, spans, bound, {}, {})
         for name, tests in self.tests.items():
             if tests and name in spans:
                 # Without a graft there is no experiment, and no label.
                 with contextlib.suppress(SourceError):
-                    alone = graft(self.program["code"], code, name)
-                    jobs[name] = runs.calls_job(alone, name, [call for call, _ in tests], self.bounds)
-        return suite, spans, jobs
+                    alone = graft(self.program["code"], code, name, self.language)
+                    one.among_reference[name] = self._job(alone, name)
+            if tests and self.config.own and (name in spans or name in bound):
+                one.among_own[name] = self._job(code, name)
+        return one
+
+    def _job(self, code: str, name: str) -> Job:
+        calls = [call for call, _ in self.tests[name]]
+        return Job("calls", {solution_file(self.lang): code}, name, calls, lang=self.lang, limits=self.bounds)
 
     def _execute(self, jobs: Sequence[Job]) -> None:
-        """Run what has not been run yet; of a function's run only the verdict is kept, not the values."""
-        done = self.outcomes.keys() | self.verdicts.keys()
-        fresh = {key: job for job in jobs if (key := _key(job)) not in done}
+        """Run what has not been run yet; of a run only the label is kept, not the values."""
+        fresh = {key: job for job in jobs if (key := _key(job)) not in self.labels}
         results = runs.run_all(fresh.values(), self.config.workers, self.config.retries)
         for (key, job), result in zip(fresh.items(), results, strict=True):
-            if job.kind == "split":
-                self.outcomes[key] = result
-            else:
-                self.verdicts[key] = _verdict(result, [expected for _, expected in self.tests[job.entry]])
+            self.labels[key] = _label(result, job.entry, self.tests[job.entry])
 
-    def _judge(
-        self,
-        candidate: Mapping[str, Any],
-        suite: Sequence[Job],
-        spans: dict[str, FunctionSpan] | None,
-        jobs: Mapping[str, Job],
-    ) -> StepLabeledCandidate:
-        ran = [self.outcomes[_key(job)] for job in suite]
-        # Of a suite's files one that fails decides; without a verdict on one of them it has not passed.
-        worst = min(ran, key=lambda one: (one.status == "ok", one.status in _NO_VERDICT))
-        outcome = None if worst.status in _NO_VERDICT else int(worst.status == "ok")
-        completion = candidate["completion"]
-        end = len(completion.encode())
-        # That it cannot be taken apart here is our bound; that it is no program is Python's word.
-        bound = set() if spans is None else bound_names(completion)
-        refused = any(one.status == "compile_error" for one in ran)
-        steps = []
-        for name, tests in self.tests.items():
-            span = None if spans is None else spans.get(name)
-            start, stop = (end, end) if span is None else (span.start_byte, span.end_byte)
-            if not tests:
-                verdict: _Verdict = (None, 0, 0, "no_tests")
-            elif spans is None:
-                verdict = (0, 0, 0, "syntax_error") if refused else (None, 0, 0, "not_grafted")
-            elif span is None:
-                verdict = (None, 0, 0, "not_grafted") if name in bound else (0, 0, 0, "missing")
-            elif name not in jobs:
-                verdict = (None, 0, 0, "not_grafted")
-            else:
-                verdict = self.verdicts[_key(jobs[name])]
-            label, run, passed, reason = verdict
-            steps.append(
-                Step(
-                    name=name,
-                    start_byte=start,
-                    end_byte=stop,
-                    label=label,
-                    reference_label=label,
-                    own_label=None,
-                    judge_label=None,
-                    tests_run=run,
-                    tests_passed=passed,
-                    reason=reason,
-                    own_reason="not_run",
-                    first_failure=None,
-                    mutation_score=None,
-                    trust="external" if run else "none",
-                )
-            )
+    def _row(self, asked: _Asked, judged: Mapping[str, int | None]) -> StepLabeledCandidate:
+        verdict, candidate = self.outcomes[asked.program], asked.candidate
+        outcome = None if verdict.passed is None else int(verdict.passed)
+        reason = verdict.reason
+        if candidate["fault"] and outcome == 0:
+            reason = candidate["fault"]
+        steps = [self._step(asked, name, verdict, judged.get(name)) for name in self.tests]
+        conflict = conflict_of(outcome, [step.label for step in steps])
+        if conflict != "none" and self.config.conflicts == "mask":
+            steps = [dataclasses.replace(step, label=None) for step in steps]
         generator = candidate["generator"]
         return StepLabeledCandidate(
             id=candidate["id"],
             problem_id=candidate["problem_id"],
             program_id=self.program["id"],
             prompt=self.prompt,
-            completion=completion,
+            completion=candidate["completion"],
             program=candidate["program"],
             outcome=outcome,
-            outcome_reason="passed" if worst.status == "ok" else worst.status,
-            outcome_detail=worst.detail or None,
-            trust=worst.trust,
+            outcome_reason=reason,
+            outcome_detail=verdict.detail or None,
+            trust=verdict.trust,
             steps=steps,
-            conflict=conflict_of(outcome, [step.label for step in steps]),
-            language=self.program["language"],
+            conflict=conflict,
+            language=self.language,
             source=self.problem["source"],
             license=self.problem["license"],
             generator=generator if isinstance(generator, Generator) else Generator(**generator),
-            isolation=f"{worst.backend}, isolation {worst.isolation}, suite {worst.trust}, steps external",
-            limits="",
+            isolation=verdict.isolation,
+            limits=self.limits,
             split=split_of(self.seed, candidate["problem_id"], self.config.test_share),
         )
+
+    def _step(self, asked: _Asked, name: str, verdict: Verdict, judged: int | None) -> Step:
+        span = None if asked.spans is None else asked.spans.get(name)
+        placed = None if span is None else place(span.start_byte, span.end_byte, asked.candidate["pieces"])
+        end = len(asked.candidate["completion"].encode())
+        start, stop = placed or (end, end)
+        reference = self._found(asked, name, asked.among_reference, verdict)
+        own = (
+            self._found(asked, name, asked.among_own, verdict) if self.config.own else _Label(None, "not_run")
+        )
+        counts = {"reference": reference.label, "own": own.label, "judge": judged, "none": None}
+        return Step(
+            name=name,
+            start_byte=start,
+            end_byte=stop,
+            label=counts[self.config.steps],
+            reference_label=reference.label,
+            own_label=own.label,
+            judge_label=judged,
+            tests_run=reference.run,
+            tests_passed=reference.passed,
+            reason=reference.reason,
+            own_reason=own.reason,
+            first_failure=reference.failure or own.failure,
+            mutation_score=self.scores.get(name),
+            trust="external" if reference.run or own.run else "none",
+        )
+
+    def _found(self, asked: _Asked, name: str, jobs: Mapping[str, Job], verdict: Verdict) -> _Label:
+        """The label of a function in one company."""
+        if not self.tests[name]:
+            return _Label(None, "no_tests")
+        if name in jobs:
+            return self.labels[_key(jobs[name])]
+        if asked.spans is None:
+            # That it cannot be taken apart here is our bound; that it is no program is the language's word.
+            no_program = verdict.reason == "compile_error" or asked.candidate["fault"] is not None
+            return _Label(0, "syntax_error") if no_program else _Label(None, "not_grafted")
+        if name in asked.spans or name in asked.bound:
+            return _Label(None, "not_grafted")
+        return _Label(0, "missing")
+
+
+def _shown(bounds: Any) -> str:
+    return f"{bounds.cpu_s:g} s of processor, {bounds.wall_s:g} s of wall, {bounds.memory_mb} MiB"
 
 
 def _key(job: Job) -> str:
@@ -197,17 +245,28 @@ def _key(job: Job) -> str:
     return state.hexdigest()
 
 
-def _verdict(result: Result, expected: Sequence[runs.Outcome]) -> _Verdict:
+def _label(result: Result, name: str, tests: Sequence[_Test]) -> _Label:
     """What one function's run says of it."""
     if result.status == "infra_error":
-        return None, 0, 0, "infra_error"
-    failed = failures(result, expected)
-    made = len(result.outputs)
-    run = len(expected) if len(failed) == len(expected) else min(len(expected), made + (made < len(expected)))
+        return _Label(None, "infra_error")
+    failed = failures(result, [expected for _, expected in tests])
+    made, total = len(result.outputs), len(tests)
+    run = total if len(failed) == total else min(total, made + (made < total))
     if not failed:
-        return 1, run, run, "passed"
+        return _Label(1, "passed", run, run)
     reason = "failed" if result.status == "ok" else result.status
-    return 0, run, run - len(failed), reason
+    call, expected = tests[failed[0]]
+    got = _told(result.outputs[failed[0]]) if failed[0] < made else result.status
+    failure = f"{shown_call(name, call)}: expected {_wanted(expected)}, got {got}"
+    return _Label(0, reason, run, run - len(failed), failure[:500])
+
+
+def _wanted(expected: runs.Outcome) -> str:
+    return show(expected[1]) if expected[0] == "value" else f"error {expected[1]}"
+
+
+def _told(value: Any) -> str:
+    return f"error {value.type}" if isinstance(value, ErrorRecord) else show(value)
 
 
 def conflict_of(outcome: int | None, labels: Sequence[int | None]) -> str:

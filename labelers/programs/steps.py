@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelers.programs.candidates import sample
+from labelers.llm import Client, ModelConfig
+from labelers.programs.assertions import believed, propose
+from labelers.programs.candidates import faults, sample
 from labelers.programs.completions import by_problem, completions_of, read_completions
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
-from labelers.programs.decompose import decompose_all
+from labelers.programs.decompose import Decomposer
+from labelers.programs.judge import judge
+from labelers.programs.policy import complete
 from labelers.programs.step_labels import Verifier
 from labelers.programs.unit_tests import harvest
 from schemas import shards
+from schemas.errors import AssayError
 from schemas.ids import digest_files
 from schemas.records import TABLES
 from schemas.rundir import RunDir
 from schemas.stage import Drop, Outcome, Unit
 from schemas.steps import UnitStep
+
+_NONE = ModelConfig()
+# Programs whose completions are asked for together.
+_PROGRAMS_AT_ONCE = 64
 
 
 def plan_decompose(run: RunDir, limit: int | None) -> list[Unit]:
@@ -49,8 +61,18 @@ def plan_sample(run: RunDir, limit: int | None, config: SampleConfig | None = No
 
 
 def plan_verify(run: RunDir, limit: int | None) -> list[Unit]:
-    """One unit a part of `candidates`, with their programs, tests and problems."""
-    return run.units_per_part("candidates", ("programs", "tests", "problems"), limit)
+    """One unit a part of `candidates`, with their programs, tests, suites and problems."""
+    return run.units_per_part("candidates", ("programs", "tests", "suites", "problems"), limit)
+
+
+@contextlib.contextmanager
+def client_of(model: ModelConfig, run_dir: Path) -> Iterator[Client | None]:
+    """The client of a model, with the run's cache of calls; None where there is no model."""
+    if not model.enabled:
+        yield None
+        return
+    with Client(model, run_dir / "calls.sqlite") as client:
+        yield client
 
 
 class _ProgramStep(UnitStep):
@@ -74,12 +96,17 @@ class DecomposeProblems(_ProgramStep):
 
     name = "decompose"
 
-    def __init__(self, config: DecomposeConfig, run_dir: Path, seed: int) -> None:
+    def __init__(self, config: DecomposeConfig, run_dir: Path, seed: int, model: ModelConfig = _NONE) -> None:
         super().__init__(config, run_dir, seed)
+        self.model = model
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield a `Program`, or why there is none, for each problem."""
-        return decompose_all(self.considered(unit, "problems"), self.config)
+        with client_of(self.model, self.run_dir) as client:
+            decomposer = Decomposer(self.config, client, self.seed)
+            yield from decomposer.all(self.considered(unit, "problems"))
+            for name, value in sorted(decomposer.counts.items()):
+                self.stat_update(name, value=value)
 
 
 class HarvestTests(_ProgramStep):
@@ -87,38 +114,69 @@ class HarvestTests(_ProgramStep):
 
     name = "tests"
 
-    def __init__(self, config: TestsConfig, run_dir: Path, seed: int) -> None:
+    def __init__(self, config: TestsConfig, run_dir: Path, seed: int, model: ModelConfig = _NONE) -> None:
         super().__init__(config, run_dir, seed)
+        self.model = model
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield the `FunctionTest`s and `FunctionSuite`s of each program, and count what became of its calls."""
         problems = {row["id"]: row for row in self.rows(unit, "problems")}
-        for program in self.considered(unit, "programs"):
-            problem = problems.get(program["problem_id"])
-            if problem is None:
-                yield Drop(program["id"], "problem_missing", program["problem"])
-                continue
-            outcome, counts = harvest(program, problem, self.config, self.seed)
-            for name, value in counts.totals().items():
-                self.stat_update(name, value=value)
-            yield outcome
+        programs = self.considered(unit, "programs")
+        told: Counter[str] = Counter()
+        with client_of(self.model, self.run_dir) as client:
+            while batch := list(itertools.islice(programs, _PROGRAMS_AT_ONCE)):
+                times = self.config.assertions
+                proposed = propose(client, batch, times, self.seed, counts=told) if client and times else {}
+                for program in batch:
+                    problem = problems.get(program["problem_id"])
+                    if problem is None:
+                        yield Drop(program["id"], "problem_missing", program["problem"])
+                        continue
+                    mine = proposed.get(program["id"], {})
+                    calls = {
+                        name: [(model, one.call) for model, one in found] for name, found in mine.items()
+                    }
+                    outcome, counts = harvest(program, problem, self.config, self.seed, calls)
+                    told.update(believed(outcome, mine))
+                    for name, value in counts.totals().items():
+                        self.stat_update(name, value=value)
+                    yield outcome
+        for name, value in sorted(told.items()):
+            self.stat_update(f"assertions_{name}", value=value)
 
 
 class SampleCandidates(_ProgramStep):
-    """Make candidates of programs without a model, and take in completions."""
+    """Make candidates of programs: by mutation, by asking the policy, and of completions from elsewhere."""
 
     name = "sample"
 
-    def __init__(self, config: SampleConfig, run_dir: Path, seed: int) -> None:
+    def __init__(self, config: SampleConfig, run_dir: Path, seed: int, policy: ModelConfig = _NONE) -> None:
         super().__init__(config, run_dir, seed)
+        self.policy = policy
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield the `Candidate`s of each program."""
         grouped = by_problem(read_completions(self.config.completions))
-        prompts = {row["id"]: row["prompt"] for row in self.rows(unit, "problems")} if grouped else {}
-        for program in self.considered(unit, "programs"):
-            prompt = prompts.get(program["problem_id"], "")
-            yield sample(program, self.config, self.seed, prompt, completions_of(program, grouped))
+        problems = {row["id"]: row for row in self.rows(unit, "problems")}
+        programs = self.considered(unit, "programs")
+        told: Counter[str] = Counter()
+        with client_of(self.policy, self.run_dir) as client:
+            while batch := list(itertools.islice(programs, _PROGRAMS_AT_ONCE)):
+                known = [program for program in batch if program["problem_id"] in problems]
+                asked = [(program, problems[program["problem_id"]]) for program in known]
+                each = self.config.completions_each
+                answers = complete(client, asked, each, self.seed, told) if client and each else {}
+                for program in batch:
+                    if program["problem_id"] not in problems:
+                        yield Drop(program["id"], "problem_missing", program["problem"])
+                        continue
+                    prompt = problems[program["problem_id"]]["prompt"]
+                    given = [*answers.get(program["id"], []), *completions_of(program, grouped)]
+                    outcome = sample(program, self.config, self.seed, prompt, given)
+                    told.update(faults(outcome))
+                    yield outcome
+        for name, value in sorted(told.items()):
+            self.stat_update(name, value=value)
 
 
 class VerifyCandidates(_ProgramStep):
@@ -126,13 +184,24 @@ class VerifyCandidates(_ProgramStep):
 
     name = "verify"
 
-    def __init__(self, config: VerifyConfig, run_dir: Path, seed: int) -> None:
+    def __init__(self, config: VerifyConfig, run_dir: Path, seed: int, model: ModelConfig = _NONE) -> None:
         super().__init__(config, run_dir, seed)
+        self.model = model
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield a `StepLabeledCandidate` for each candidate."""
+        model = self.model if self.config.judge else _NONE
+        if self.config.judge and not model.enabled:
+            raise AssayError("verify.judge needs a model: name it in [model] of the recipe, or by --model")
+        with client_of(model, self.run_dir) as client:
+            yield from self._verify(unit, client)
+
+    def _verify(self, unit: Unit, client: Client | None) -> Iterator[Outcome]:
         programs = {row["id"]: row for row in self.rows(unit, "programs")}
         problems = {row["id"]: row for row in self.rows(unit, "problems")}
+        scores: dict[str, dict[str, float | None]] = {}
+        for row in self.rows(unit, "suites"):
+            scores.setdefault(row["program_id"], {})[row["function"]] = row["mutation_score"]
         tests: dict[str, list[dict[str, Any]]] = {}
         for row in self.rows(unit, "tests"):
             tests.setdefault(row["program_id"], []).append(row)
@@ -147,5 +216,13 @@ class VerifyCandidates(_ProgramStep):
                 for candidate in candidates:
                     yield Drop(candidate["id"], reason, program_id)
                 continue
-            verifier = Verifier(program, problem, tests.get(program_id, []), self.config, self.seed)
+            verifier = Verifier(
+                program,
+                problem,
+                tests.get(program_id, []),
+                self.config,
+                self.seed,
+                scores.get(program_id),
+                None if client is None else functools.partial(judge, client, program, problem, self.seed),
+            )
             yield from verifier.label(candidates)

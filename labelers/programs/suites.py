@@ -1,7 +1,7 @@
-"""A problem's suite as text that the sandbox runs, and the statement that a candidate answers.
+"""A problem's source suite as files that the sandbox runs, and the statement that a candidate answers.
 
 In: a `Problem` or `Program` row as a mapping. Out: test files, each to be run by itself; all must pass.
-Wrong: nothing; a problem whose tests call no function has no suite.
+Wrong: nothing; a problem whose tests are no source has no files (see `labelers.programs.outcomes`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_INSTRUCTION = (
-    "Complete this program. Write the body of every function in place of `pass`; "
-    "keep names, signatures and docstrings."
-)
+from decompose.source import filler
+from labelers.prompts import render
+
+PROMPT = "complete"
+"""Template of what a model is shown."""
 
 
 def suites(problem: Mapping[str, Any]) -> list[str]:
@@ -31,8 +32,18 @@ def suites(problem: Mapping[str, Any]) -> list[str]:
 
 def prompt_of(problem: Mapping[str, Any], program: Mapping[str, Any]) -> str:
     """The statement of a problem with the skeleton of its program, as shown to a model."""
-    statement, skeleton = problem["prompt"], program["skeleton"]
+    statement, skeleton = problem["prompt"].rstrip(), program["skeleton"].rstrip()
     longest = max((len(run) for run in re.findall("`{3,}", statement + skeleton)), default=2)
-    fence = "`" * (longest + 1)
-    language = program["language"].lower()
-    return f"{statement.rstrip()}\n\n{_INSTRUCTION}\n\n{fence}{language}\n{skeleton.rstrip()}\n{fence}\n"
+    language = program["language"]
+    return (
+        render(
+            PROMPT,
+            statement=statement,
+            skeleton=skeleton,
+            language=language.lower(),
+            filler=filler(language),
+            docs="docstrings" if language == "Python" else "comments",
+            fence="`" * (longest + 1),
+        )
+        + "\n"
+    )

@@ -61,7 +61,7 @@ def check(candidate):
 """
 
 
-def test_of(kind: str, code: str) -> ProblemTest:
+def piece_of(kind: str, code: str) -> ProblemTest:
     """A piece of a suite that is source."""
     return ProblemTest(kind=kind, code=code, stdin=None, stdout=None, args=None, expected=None)
 
@@ -74,7 +74,7 @@ def problem_of(
     **other: Any,
 ) -> dict[str, Any]:
     """A problem row."""
-    tests = [] if suite is None else [test_of(kind, suite)]
+    tests = [] if suite is None else [piece_of(kind, suite)]
     fields = {
         "id": content_id("golden", solution, suite or "", entry),
         "name": "golden/0",

@@ -10,7 +10,7 @@ import pytest
 from golden import SAMPLE, SOLUTION, problem_of, program_of, run_stage, write_problems
 
 from labelers.programs import config
-from labelers.programs.completions import assemble, fenced_blocks, read_completions
+from labelers.programs.completions import read_completions
 from labelers.programs.steps import DecomposeProblems, SampleCandidates, plan_decompose, plan_sample
 from schemas.errors import AssayError
 from schemas.rundir import RunDir, outputs_of
@@ -21,33 +21,6 @@ ROW = {"problem": "golden/0", "completion": SOLUTION, "model": "m", "temperature
 def write(path: Path, *rows: Any) -> str:
     path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
     return str(path)
-
-
-@pytest.mark.parametrize(
-    ("completion", "program"),
-    [
-        ("def f(x):\n    return 1\n", "def f(x):\n    return 1\n"),
-        ("Sure:\n```python\ndef f(x):\n    return 1\n```\nDone.", "def f(x):\n    return 1\n"),
-        ('```\nf(1)\n```\n````py\ndef f(x):\n """\n```\n"""\n````\n', 'def f(x):\n """\n```\n"""\n'),
-        ("    return 1\n", "def f(x):\n    'doc'\n    return 1\n"),
-        ("```\n    return 1\n```", "def f(x):\n    'doc'\n    return 1\n"),
-        ("```python\ndef f(x):\n    return 1\n", "def f(x):\n    return 1\n"),
-        ("I cannot.", "I cannot."),
-        ("```\ndef g(:\n```", "def g(:\n"),
-        ("", "def f(x):\n    'doc'\n"),
-    ],
-    ids=range(9),
-)
-def test_a_completion_is_a_program_a_block_or_a_continuation(completion: str, program: str) -> None:
-    assert assemble(completion, "def f(x):\n    'doc'\n", "f") == program
-
-
-def test_fences_close_with_at_least_as_many_backticks() -> None:
-    assert fenced_blocks("````\n```\na\n`````\nb\n```\nc") == ["```\na\n", "c"]
-
-
-def test_many_open_fences_are_read_in_one_pass() -> None:
-    assert len(fenced_blocks("````a\n" * 200_000)) == 1
 
 
 def test_blank_lines_are_no_rows_and_defaults_are_filled(tmp_path: Path) -> None:
@@ -107,8 +80,9 @@ def test_completions_come_on_top_of_what_is_made_and_once_each(run: RunDir, tmp_
     step = SampleCandidates(settings, run.root, 0)
     run_stage(run, "sample", outputs_of("candidates"), step, plan_sample(run, None, settings))
     found = list(run.rows("candidates"))
-    assert len(found) == 3
-    assert found[-1]["completion"] == other
+    # A fenced copy is another text: where functions stand in it is what training needs.
+    assert [one["program"] for one in found[2:]] == [None, other]
+    assert found[2]["completion"] == other
     assert found[-1]["generator"] == {
         "model": "m",
         "temperature": 0.7,

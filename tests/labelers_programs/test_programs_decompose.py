@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from golden import DECOMPOSE, SOLUTION, SUITE, problem_of, program_of
+from golden import DECOMPOSE, SOLUTION, SUITE, piece_of, problem_of, program_of
 
 from decompose.functions import functions
 from labelers.programs import config
 from labelers.programs.decompose import decompose
 from labelers.programs.reasons import REASONS
 from labelers.programs.suites import suites
-from schemas.records import ProblemTest
 from schemas.stage import Drop
+
+ALONE = """\
+def total(prices):
+    if any(price < 0 for price in prices):
+        raise ValueError("negative")
+    return sum(prices) + sum(prices) // 10
+
+class Note:
+    def text(self): pass
+"""
+
+
+TRIVIAL = "def total(x):\n    return x + 1\n"
 
 
 def reason(problem: dict, settings: config.DecomposeConfig = DECOMPOSE) -> str:
@@ -44,15 +56,52 @@ def test_a_reference_made_of_functions_that_passes_becomes_a_program() -> None:
         ("syntax_error", problem_of("\0")),
         ("entry_point_missing", problem_of(entry="other")),
         ("entry_point_missing", problem_of(entry="Note")),
-        ("too_few_functions", problem_of("def total(x): return x\nclass A:\n    def m(self): pass\n")),
+        ("too_few_functions", problem_of(TRIVIAL, "assert total(1) == 2", kind="assert")),
+        ("reference_fails_suite", problem_of(ALONE.replace("// 10", "// 9"))),
         ("no_suite", problem_of(suite=None)),
-        ("no_suite", problem_of(kind="stdin")),
-        ("unsupported_language", problem_of(language="Java")),
+        ("no_suite", problem_of(kind="stdin?")),
+        ("no_suite", problem_of(entry_point=None)),
+        ("unsupported_language", problem_of(language="Perl", kind="stdin")),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_problem_is_dropped_with_its_reason(expected: str, problem: dict) -> None:
     assert reason(problem) == expected
+
+
+def test_helpers_are_cut_out_of_a_reference_of_one_function() -> None:
+    program = program_of(problem_of(ALONE))
+    assert program["decomposed_by"] == "extracted-1"
+    names = [one["name"] for one in program["functions"] if one["kind"] == "function"]
+    assert len(names) >= 2
+    assert names[-1] == "total" or "total" in names
+
+
+def test_no_helper_is_cut_out_where_that_is_not_wanted() -> None:
+    settings = config.DecomposeConfig(cpu_s=2, wall_s=20, extract=False)
+    assert reason(problem_of(ALONE), settings) == "too_few_functions"
+
+
+def test_one_function_is_enough_where_one_is_asked_for() -> None:
+    settings = config.DecomposeConfig(cpu_s=2, wall_s=20, min_functions=1)
+    program = program_of(problem_of(ALONE), settings)
+    assert (program["decomposed_by"], program["code"]) == ("as-written", ALONE)
+
+
+def test_another_published_solution_stands_in_for_one_that_fails() -> None:
+    program = program_of(problem_of(SOLUTION.replace("// 10", "// 9"), references=["(", SOLUTION]))
+    assert (program["code"], program["decomposed_by"]) == (SOLUTION, "as-written")
+
+
+def test_no_more_published_solutions_are_tried_than_the_settings_say() -> None:
+    problem = problem_of(SOLUTION.replace("// 10", "// 9"), references=["(", SOLUTION])
+    assert reason(problem, config.DecomposeConfig(max_references=2)) == "reference_fails_suite"
+
+
+def test_the_program_says_how_its_suite_runs() -> None:
+    assert program_of(problem_of())["suite_kind"] == "split"
+    sees = "from solution import Note\n\ndef check(c):\n    assert c([1]) == 1\n    Note().text()\n"
+    assert program_of(problem_of(suite=sees))["suite_kind"] == "unittest"
 
 
 def test_the_drop_tells_which_assertion_failed() -> None:
@@ -85,17 +134,17 @@ def test_assertions_share_a_file_and_checks_stand_alone() -> None:
         ("stdin", None),
         ("unittest", "x"),
     ]
-    tests = [test_of(kind, code) for kind, code in kinds]
+    tests = [piece_of(kind, code) for kind, code in kinds]
     assert suites(problem_of(tests=tests)) == ["assert 1\nassert 2\n", SUITE, "x"]
 
 
 def test_every_file_of_a_suite_has_to_pass() -> None:
     codes = ["assert total([10, 20]) == 33", SUITE, "assert add_tax(5) == 7"]
     kinds = ["assert", "check", "unittest"]
-    tests = [test_of(kind, code) for kind, code in zip(kinds, codes, strict=True)]
+    tests = [piece_of(kind, code) for kind, code in zip(kinds, codes, strict=True)]
     outcome = decompose(problem_of(tests=tests), DECOMPOSE)
     assert isinstance(outcome, Drop)
-    assert (outcome.detail or "").startswith("file 3 of 3: failed")
+    assert (outcome.detail or "").startswith("test 3 of 3: failed")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+import re
 import resource
 from collections.abc import Iterator
 from typing import Any
@@ -169,7 +171,87 @@ def test_all_candidates_of_a_problem_share_a_split_that_the_seed_gives(
 
 
 def test_the_row_says_what_isolated_it(labelled: dict[str, StepLabeledCandidate]) -> None:
-    assert labelled["reference"].isolation == ("zygote, isolation namespaces, suite split, steps external")
+    found = labelled["reference"]
+    assert (found.isolation, found.trust) == ("zygote, isolation namespaces", "split")
+    assert {step.name: step.trust for step in found.steps} == {
+        **dict.fromkeys(ALL, "external"),
+        "Note.text": "none",
+    }
+    assert found.limits.startswith("suite 1 s of processor, 10 s of wall, 512 MiB; ")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("reference", {}),
+        ("compensating", {"subtotal": 0, "add_tax": 0}),
+        ("wrong helper", {"total": 0, "add_tax": 0}),
+        ("broken outside", {"total": 0, "add_tax": 0}),
+        ("leaves", {"total": 0, "subtotal": 0, "add_tax": 0}),
+        ("inlined", {"add_tax": 0}),
+        ("assigned", {}),
+        ("own helper", {}),
+        ("deep helper", {}),
+    ],
+)
+def test_labels_beside_its_own_functions_of(
+    labelled: dict[str, StepLabeledCandidate], name: str, labels: dict[str, int]
+) -> None:
+    assert {step.name: step.own_label for step in labelled[name].steps} == {**ALL, **labels}
+
+
+def test_the_first_failing_call_is_told(labelled: dict[str, StepLabeledCandidate]) -> None:
+    told = {step.name: step.first_failure for step in labelled["wrong helper"].steps}
+    assert told["subtotal"] is None
+    assert re.fullmatch(r"add_tax\(-?\d+\): expected -?\d+, got -?\d+", told["add_tax"] or "")
+    stopped = {step.name: step.first_failure for step in labelled["endless"].steps}
+    assert (stopped["subtotal"] or "").endswith("got cpu_limit")
+
+
+def relabelled(**settings: Any) -> StepLabeledCandidate:
+    """The candidate in which two faults cancel, under other settings."""
+    problem = problem_of()
+    program = program_of(problem)
+    changed = dataclasses.replace(VERIFY, **settings)
+    tests = harvested(problem, program)
+    judge = [{"total": 0, "subtotal": 1}]
+    verifier = Verifier(program, problem, tests, changed, 0, {"total": 0.5}, lambda _: judge)
+    (outcome,) = verifier.label([candidate_of(program, CANDIDATES["compensating"])])
+    found: Any = outcome.records[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels", "conflict"),
+    [
+        ({"steps": "own"}, {"total": 1, "subtotal": 0, "add_tax": 0, "Note.text": None}, "o1_z0"),
+        ({"steps": "judge", "judge": True}, {"total": 0, "subtotal": 1}, "o1_z0"),
+        ({"steps": "none"}, {}, "none"),
+        ({"conflicts": "mask"}, {}, "o1_z0"),
+    ],
+    ids=str,
+)
+def test_which_label_counts_is_a_setting(
+    settings: dict[str, Any], labels: dict[str, int | None], conflict: str
+) -> None:
+    found = relabelled(**settings)
+    assert {step.name: step.label for step in found.steps} == {**dict.fromkeys(ALL), **labels}
+    assert found.conflict == conflict
+
+
+def test_masked_rows_keep_what_was_executed() -> None:
+    found = relabelled(conflicts="mask")
+    assert {step.name: step.reference_label for step in found.steps} == {**ALL, "subtotal": 0, "add_tax": 0}
+
+
+def test_outcome_alone_runs_no_function() -> None:
+    found = relabelled(steps="none")
+    assert {step.tests_run for step in found.steps} == {0}
+    assert found.outcome == 1
+
+
+def test_the_score_of_the_tests_stands_beside_the_label() -> None:
+    assert {step.name: step.mutation_score for step in relabelled().steps}["total"] == 0.5
 
 
 def test_equal_executions_are_made_once() -> None:
@@ -184,7 +266,8 @@ def test_equal_executions_are_made_once() -> None:
     assert first == second
     assert len(results) == 1
     assert next(iter(verifier.outcomes.values())) is results[0]
-    assert len(verifier.verdicts) == 3
+    # Each of three functions beside the reference's others and beside the candidate's own.
+    assert len(verifier.labels) == 6
 
 
 def test_the_prompt_holds_statement_and_skeleton(labelled: dict[str, StepLabeledCandidate]) -> None:

@@ -1,0 +1,260 @@
+"""The program in a model's answer, and where its bytes stand in that answer.
+
+In: the text of an answer and what was asked for. Out: a `Found`: the program, the pieces that it shares
+with the answer, and what is wrong with the answer at sight. An answer may be a program, one or several
+fenced blocks between prose, a program between lines of prose without any fence, or the rest of a text
+that begins with the prompt; thoughts before a closing `</think>` are no part of it. Of several readings the
+one that defines most of the functions asked for counts, the plainest of equals.
+Wrong: nothing raises; an answer without a program is a `Found` with its `fault`, and is judged as it is.
+Time is bounded: no more than some dozens of readings are parsed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from decompose.functions import functions
+from decompose.grammars import SourceError
+from decompose.skeleton import skeleton
+from schemas.records import FunctionSpan, Piece
+
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})([^`\n]*)\n?")
+_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>")
+# An answer has a few blocks; the longest are the programs.
+_MAX_BLOCKS = 8
+# Ends of a program between lines of prose that are tried.
+_MAX_ENDS = 24
+_STARTS = re.compile(
+    r"(?:async\s+def|def|class|import|from|@|#\s*include|using|package|func|fn|pub|impl|use|function|export|const|"
+    r"let|var|public|private|static|template|struct|module|require|<\?php|int|void|long|double|bool|string|char|"
+    r"std::|vector)\b|[@#]"
+)
+# What a fence may be called -> the language of the table.
+_NAMES = {
+    "python": "Python",
+    "py": "Python",
+    "python3": "Python",
+    "javascript": "JavaScript",
+    "js": "JavaScript",
+    "typescript": "TypeScript",
+    "ts": "TypeScript",
+    "java": "Java",
+    "go": "Go",
+    "golang": "Go",
+    "c": "C",
+    "cpp": "C++",
+    "c++": "C++",
+    "csharp": "C#",
+    "cs": "C#",
+    "c#": "C#",
+    "ruby": "Ruby",
+    "rb": "Ruby",
+    "rust": "Rust",
+    "rs": "Rust",
+    "php": "PHP",
+}
+_TEST = re.compile(r"(?m)^\s*(?:assert\b|def\s+(?:test|check)|class\s+\w*Test|(?:it|describe|test)\()")
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What a completion was asked for.
+
+    Attributes:
+        language: of the program, as in the `language` column.
+        names: functions of the skeleton.
+        skeleton: the program with blank bodies.
+        prompt: text that the answer may go on from.
+    """
+
+    language: str
+    names: frozenset[str]
+    skeleton: str
+    prompt: str
+
+    @classmethod
+    def of(cls, program: Mapping[str, Any], prompt: str = "") -> Asked:
+        """What a completion of a `Program` row is asked for."""
+        names = frozenset(span["name"] for span in program["functions"])
+        return cls(program["language"], names, program["skeleton"], prompt)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A program in an answer.
+
+    Attributes:
+        program: the whole program; the answer itself where it holds none.
+        pieces: where parts of it stand in the answer, in order; empty where it is all of the answer.
+        fault: see the column of `candidates`.
+    """
+
+    program: str
+    pieces: tuple[Piece, ...]
+    fault: str | None
+
+    def place(self, span: FunctionSpan) -> tuple[int, int] | None:
+        """Bytes of a function of the program in the answer: the part of it that the model wrote."""
+        return place(span.start_byte, span.end_byte, self.pieces)
+
+
+def place(start: int, end: int, pieces: Sequence[Piece | Mapping[str, Any]]) -> tuple[int, int] | None:
+    """Where a range of a program's bytes stands in its completion; None where none of it does.
+
+    A function whose signature stands in the prompt has the span of what follows in the completion.
+    """
+    if not pieces:
+        return start, end
+    found = []
+    for piece in pieces:
+        one = piece if isinstance(piece, Piece) else Piece(**piece)
+        first, last = max(start, one.program_byte), min(end, one.program_byte + one.bytes)
+        if first < last:
+            shift = one.completion_byte - one.program_byte
+            found.append((first + shift, last + shift))
+    return (found[0][0], found[-1][1]) if found else None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    """One way to read an answer: characters of it, in order, behind a text that it goes on from."""
+
+    parts: tuple[tuple[int, int], ...]
+    before: str = ""
+
+    def text(self, answer: str) -> str:
+        return self.before + "".join(answer[start:end] for start, end in self.parts)
+
+
+def find(answer: str, asked: Asked) -> Found:
+    """The program in an answer."""
+    if not answer.strip():
+        return Found(answer, (), "empty")
+    best: tuple[int, _Reading] | None = None
+    parses = False
+    for reading in _readings(answer, asked):
+        defined = _defined(reading.text(answer), asked.language)
+        if defined is None:
+            continue
+        parses = parses or bool(defined)
+        score = len(asked.names & defined)
+        if score and (best is None or score > best[0]):
+            best = score, reading
+            if score == len(asked.names):
+                break
+    if best is None:
+        return Found(answer, (), _fault(answer, asked, parses))
+    program = best[1].text(answer)
+    fault = "unfilled" if _unfilled(program, asked) else None
+    return Found(program, () if program == answer else tuple(_pieces(answer, best[1])), fault)
+
+
+def _readings(answer: str, asked: Asked) -> Iterator[_Reading]:
+    whole = (0, len(answer))
+    yield _Reading((whole,))
+    begin = _after_thoughts(answer)
+    blocks = _blocks(answer, begin)
+    right = [block for block in blocks if _NAMES.get(block[2].lower(), asked.language) == asked.language]
+    longest = sorted(right, key=lambda block: block[0] - block[1])[:_MAX_BLOCKS]
+    for start, end, _ in longest:
+        yield _Reading(((start, end),))
+    if len(right) > 1:
+        # A block a function; and of two versions of one program, the last.
+        yield _Reading(tuple((start, end) for start, end, _ in right[:64]))
+        yield _Reading((right[-1][:2],))
+    if begin:
+        yield _Reading(((begin, len(answer)),))
+    if asked.prompt:
+        yield _Reading((whole,), asked.prompt)
+        for start, end, _ in longest:
+            yield _Reading(((start, end),), asked.prompt)
+    if not blocks:
+        yield from _between_prose(answer, begin)
+
+
+def _after_thoughts(answer: str) -> int:
+    ends = [match.end() for match in _THOUGHT.finditer(answer)]
+    return ends[-1] if ends else 0
+
+
+def _blocks(answer: str, begin: int) -> list[tuple[int, int, str]]:
+    return [(begin + start, begin + end, tag) for start, end, tag in fenced(answer[begin:])]
+
+
+def _between_prose(answer: str, begin: int) -> Iterator[_Reading]:
+    """A program from the first line that looks like one to each line that may be its last, longest first."""
+    lines: list[tuple[int, int]] = []
+    at = begin
+    for line in answer[begin:].splitlines(keepends=True):
+        lines.append((at, at + len(line)))
+        at += len(line)
+    starts = [number for number, (a, b) in enumerate(lines) if _STARTS.match(answer[a:b])]
+    if not starts:
+        return
+    # The word that opens a sentence may look like code; the next such line is tried as well.
+    for first in starts[:3]:
+        ends = [
+            number for number in range(len(lines) - 1, first - 1, -1) if answer[slice(*lines[number])].strip()
+        ]
+        for last in ends[: _MAX_ENDS // 3]:
+            yield _Reading(((lines[first][0], lines[last][1]),))
+
+
+def _pieces(answer: str, reading: _Reading) -> Iterator[Piece]:
+    at = len(reading.before.encode())
+    for start, end in reading.parts:
+        size = len(answer[start:end].encode())
+        yield Piece(program_byte=at, completion_byte=len(answer[:start].encode()), bytes=size)
+        at += size
+
+
+def _defined(code: str, language: str) -> set[str] | None:
+    """Names of a program's functions; None where it is no program."""
+    try:
+        return {span.name for span in functions(code, language)}
+    except SourceError:
+        return None
+
+
+def _unfilled(program: str, asked: Asked) -> bool:
+    """Whether no body was written: the program is its own skeleton."""
+    try:
+        blank = skeleton(program, language=asked.language)
+    except SourceError:
+        return False
+    return blank.split() == program.split()
+
+
+def _fault(answer: str, asked: Asked, parses: bool) -> str:
+    """What an answer is that defines nothing of what was asked for."""
+    blocks = _blocks(answer, _after_thoughts(answer))
+    tags = {_NAMES[tag.lower()] for _, _, tag in blocks if tag.lower() in _NAMES}
+    if tags and asked.language not in tags:
+        return "other_language"
+    texts = [answer[start:end] for start, end, _ in blocks] or [answer]
+    if any(_TEST.search(text) for text in texts) and (parses or blocks):
+        return "tests_only"
+    return "prose"
+
+
+def fenced(text: str) -> list[tuple[int, int, str]]:
+    """What stands between fences of three or more backticks or tildes: start, end, and what it is called.
+
+    A block left open goes to the end.
+    """
+    blocks: list[tuple[int, int, str]] = []
+    fence, tag, start, at = "", "", 0, 0
+    for line in text.splitlines(keepends=True):
+        match = _FENCE.fullmatch(line)
+        if not fence and match:
+            fence, tag, start = match[1], (match[2].split() or [""])[0], at + len(line)
+        elif match and match[1].startswith(fence) and fence and not match[2].strip():
+            blocks.append((start, at, tag))
+            fence = ""
+        at += len(line)
+    if fence:
+        blocks.append((start, len(text), tag))
+    return blocks
