@@ -267,8 +267,8 @@ def build(
 
 
 PROBLEM_FILES = (
-    "Problem files (.jsonl, .jsonl.gz, .json, .parquet), or datasets: "
-    "hub:OWNER/NAME[/FILE][:CONFIG[:SPLIT]][@REVISION]."
+    "Problem files (.jsonl, .jsonl.gz, .json, .parquet), or datasets on the Hub: hub:OWNER/NAME, "
+    "hub:OWNER/NAME:CONFIG:SPLIT or hub:OWNER/NAME/FILE, also with @REVISION."
 )
 
 
