@@ -69,7 +69,7 @@ class TestsConfig:
             in each further round, for the mutants that are left; 0 makes none.
         rounds: rounds of making inputs.
         max_tests: most tests kept of each function; those that kill what no other kills come first.
-        max_steps: statements that a made call may run in the reference, and a hundredth of what all
+        max_steps: statements that a made call may run in the reference, and a fiftieth of what all
             calls of a function's tests may run together; slower calls are no tests.
         cpu_s: seconds of processor time of one run; a mutant that takes longer counts as killed.
         wall_s: seconds of wall time of one run.

@@ -1,10 +1,10 @@
 """Calls of a program's functions, recorded while its suite runs on it.
 
 In: a program in Python with its problem. Out: distinct calls of each function, `max_calls` at most, in
-the order in which they ended. Source suites run beside the program with its functions watched; `call`
-tests are calls of the entry point; for a `stdin` test the program's own statements become a function that
-is run with that input, and its output is compared, so that a program which behaves otherwise when it is
-run so gives no calls.
+the order in which they ended, of those that two runs make, with other hash seeds and one seed of `random`.
+Source suites run beside the program with its functions watched; `call` tests are calls of the entry point;
+for a `stdin` test the program's own statements become a function that is run with that input, and its
+output is compared, so that a program which behaves otherwise when it is run so gives no calls.
 Wrong: a failure of the sandbox is `InfraError`; a program that does not pass its suite while it is watched
 gives a `Drop`; a suite that takes too long, or a program that cannot be run as a function, is counted.
 """
@@ -28,6 +28,10 @@ from schemas.stage import Drop
 
 Runner = Callable[[Sequence[Job]], Iterable[Result]]
 
+HARVESTED = "harvested"
+"""Source of the calls that the suite makes."""
+
+_HASH_SEEDS = (0, 1)
 # Inputs of a program that are tried, and calls of an entry point.
 _MAX_INPUTS, _MAX_CALL_TESTS = 24, 200
 _MAIN = "watched_main"
@@ -51,13 +55,14 @@ class Harvest:
     skipped: int = 0
     failed: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def add(self, result: Result, most: int) -> None:
-        """Take the calls of a run; each function has `most` distinct ones at the end."""
+    def add(self, result: Result, again: Result, most: int) -> None:
+        """Take the calls that two runs made; each function has `most` distinct ones at the end."""
         self.skipped += result.record_skipped
+        twice = {(call.function, _text(call)) for call in again.recorded}
         for call in result.recorded:
             kept = self.calls.setdefault(call.function, {})
-            if len(kept) < most:
-                kept.setdefault(runs.call_text(Call(call.args, call.kwargs)), call)
+            if len(kept) < most and (call.function, _text(call)) in twice:
+                kept.setdefault(_text(call), call)
 
 
 def record(
@@ -86,24 +91,52 @@ def record(
         for text in (suites(problem) if entry else [])
     ]
     found = Harvest()
-    for result in run(jobs):
+    for result, again in _twice(jobs, run):
         if result.status in runs.TIMEOUTS:
             # How far it came depends on the machine, so none of it counts.
             found.failed["suite_too_slow"] += 1
         elif result.status != "ok":
             return Drop(program["id"], "reference_unrecordable", f"{result.status}: {result.detail}"[:500])
         else:
-            found.add(result, config.max_calls)
+            found.add(result, again, config.max_calls)
     if calls := call_tests(problem):
         job = Job("calls", {"solution.py": program["code"]}, runs.entry_of(entry), calls, **watch)
-        for result in run([job]):
-            found.failed.update(["call_tests_stopped"] if result.status != "ok" else [])
+        for result, again in _twice([job], run):
             if result.status == "ok":
-                found.add(result, config.max_calls)
+                found.add(result, again, config.max_calls)
+            else:
+                found.failed["call_tests_stopped"] += 1
     inputs = [test for test in problem["tests"] if test["kind"] == "stdin" and test["stdin"] is not None]
     if inputs:
         _record_inputs(program["code"], inputs[:_MAX_INPUTS], watch, config, run, found)
     return found
+
+
+def _twice(jobs: Sequence[Job], run: Runner) -> Iterator[tuple[Result, Result]]:
+    """Results of runs under two hash seeds; the first of a pair is the one that ended worse."""
+    seeded = [
+        dataclasses.replace(job, files=_seeded(job.files), hash_seed=hash_seed)
+        for job in jobs
+        for hash_seed in _HASH_SEEDS
+    ]
+    results = iter(run(seeded))
+    for first in results:
+        second = next(results)
+        yield (first, second) if first.status != "ok" or second.status == "ok" else (second, first)
+
+
+def _seeded(files: Mapping[str, str]) -> dict[str, str]:
+    """A suite that draws its inputs draws the same in each run."""
+    if not any("random" in text for text in files.values()):
+        return dict(files)
+    seeding = '\n__import__("random").seed(0)\n'
+    if any("numpy" in text for text in files.values()):
+        seeding += '__import__("numpy").random.seed(0)\n'
+    return {**files, "solution.py": files["solution.py"] + seeding}
+
+
+def _text(call: RecordedCall) -> str:
+    return runs.call_text(Call(call.args, call.kwargs))
 
 
 def call_tests(problem: Mapping[str, Any]) -> list[Call]:
@@ -138,9 +171,9 @@ def _record_inputs(
     jobs = [
         Job("unittest", {"solution.py": text, "test.py": _feeding(test)}, _MAIN, **watch) for test in tests
     ]
-    for result in run(jobs):
+    for result, again in _twice(jobs, run):
         if result.status == "ok":
-            found.add(result, config.max_calls)
+            found.add(result, again, config.max_calls)
         elif result.status in runs.TIMEOUTS:
             found.failed["suite_too_slow"] += 1
         else:

@@ -54,6 +54,7 @@ class Inputs:
         self.seen: set[str] = set()
         self.shapes: dict[int | str, Shape | None] = {}
         self.twins: list[tuple[int, ...]] = []
+        self.lengths: list[tuple[int, int]] = []
 
     def learn(self, calls: Sequence[Call]) -> None:
         """Take valid calls to start from."""
@@ -71,6 +72,7 @@ class Inputs:
             self.shapes[at] = _declared_where_empty(parameter.shape, of_values(values.pop(at, [])))
         self.shapes |= {other: of_values(some) for other, some in values.items()}
         self.twins = _twins([call.args for call in self.known])
+        self.lengths = _lengths([call.args for call in self.known])
 
     def batch(self, count: int) -> list[tuple[str, Call]]:
         """Up to `count` calls that were never given before, with their source."""
@@ -138,6 +140,9 @@ class Inputs:
                 shortest = min(len(args[at]) for at in group)
                 for at in group:
                     args[at] = args[at][:shortest]
+        for sequence, number in self.lengths:
+            if number < len(args) and isinstance(args[sequence], str | list | tuple):
+                args[number] = len(args[sequence])
         return Call(tuple(args), {place: values[place] for place in values if isinstance(place, str)})
 
     def value(self, shape: Shape, level: int = 0) -> Any:
@@ -326,9 +331,9 @@ class Inputs:
             text[at:],
             text + text,
             text.swapcase() if set(text.swapcase()) <= set(letters) else text[: at + 1],
-            " ".join(words[:some] + words[some + 1 :]),
-            " ".join([*words, words[some]]),
         ]
+        if len(words) > 1:
+            made += [" ".join(words[:some] + words[some + 1 :]), " ".join([*words, words[some]])]
         if numbers := list(_NUMBER.finditer(text)):
             # Of a date or a version, one number.
             changed = text
@@ -413,6 +418,20 @@ def _twins(calls: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
             groups.setdefault(tuple(len(args[at]) for args in calls), []).append(at)
     # One length in all calls is no bond between two of them.
     return [tuple(group) for sizes, group in groups.items() if len(group) > 1 and len(set(sizes)) > 1]
+
+
+def _lengths(calls: Sequence[Sequence[Any]]) -> list[tuple[int, int]]:
+    """Pairs of positions: a sequence, and a number that was its length in each of several calls."""
+    if len(calls) < 2:
+        return []
+    width = min(len(args) for args in calls)
+    sequences = [at for at in range(width) if all(isinstance(args[at], str | list | tuple) for args in calls)]
+    return [
+        (at, number)
+        for at in sequences[:1]
+        for number in range(width)
+        if all(type(args[number]) is int and args[number] == len(args[at]) for args in calls)
+    ]
 
 
 def _alike(one: str, letters: str) -> bool:

@@ -24,7 +24,7 @@ from decompose.python import parse_python
 from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.coverage import Counted, counted
-from labelers.programs.harvest import Runner
+from labelers.programs.harvest import HARVESTED, Runner
 from sandbox import Call, EncodeError, ErrorRecord, Job, encode
 
 # Any two that differ from each other and from the seed under which calls are recorded.
@@ -32,7 +32,7 @@ _HASH_SEEDS = (1, 2)
 # Calls that may end the process before the others of the batch are given up.
 _MAX_STOPS = 3
 # What all tests of a function may take, and one call of its suite, in calls as long as a made one may be.
-_CALLS_OF_MOST_STEPS = 100
+_CALLS_OF_MOST_STEPS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Observer:
         if self.counted is None or self.quick is None:
             probed = [(one, 0, frozenset[int]()) for one in given]
         else:
-            known = [one for one in given if one.recorded is not None]
-            made = [one for one in given if one.recorded is None]
+            known = [one for one in given if one.source == HARVESTED]
+            made = [one for one in given if one.source != HARVESTED]
             probed = self._probe(known, self.counted) + self._probe(made, self.quick)
         calls = [one.call for one, _, _ in probed]
         first = self._outputs(lambda some: self._job(some, _HASH_SEEDS[0]), calls)
@@ -141,7 +141,7 @@ class Observer:
                 self.dropped["mutates_arguments"] += 1
                 continue
             steps = told[3]
-            most = self.left if one.recorded is not None else min(self.left, self.config.max_steps)
+            most = self.left if one.source == HARVESTED else min(self.left, self.config.max_steps)
             if steps > most:
                 self.dropped["slow"] += 1
                 continue
@@ -164,7 +164,7 @@ class Observer:
         if one.recorded is not None and not runs.same(one.recorded, expected):
             self.dropped["unstable"] += 1
             return None
-        if expected[0] == "error" and one.recorded is None and not self._is_meant(expected[1]):
+        if expected[0] == "error" and one.source != HARVESTED and not self._is_meant(expected[1]):
             self.dropped["invalid_input"] += 1
             return None
         # What came back alone may be a level too deep, or too large, to be put in a column.

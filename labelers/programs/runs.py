@@ -65,7 +65,7 @@ def run_one(job: Job, retries: int = 1) -> Result:
 
 def entry_of(function: str) -> str:
     """The name by which the sandbox calls a function: a method of class Solution goes by its own."""
-    return function.removeprefix("Solution.")
+    return function.removeprefix("Solution.").removeprefix("Solution::")
 
 
 def calls_job(

@@ -27,7 +27,7 @@ from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.coverage import counted
 from labelers.programs.declared import literals_of, parameters_of
-from labelers.programs.harvest import Harvest, InfraError, Runner, record
+from labelers.programs.harvest import HARVESTED, Harvest, InfraError, Runner, call_tests, record
 from labelers.programs.inputs import Inputs
 from labelers.programs.kills import Failed, failures, greedy_cover, judged
 from labelers.programs.observe import Given, Observed, Observer
@@ -40,7 +40,6 @@ from schemas.stage import Drop, Keep, Outcome
 
 __all__ = ["HARVESTED", "Counts", "failures", "greedy_cover", "harvest"]
 
-HARVESTED = "harvested"
 _COMPILED = frozenset({"C", "C++", "C#", "Go", "Java", "Rust", "TypeScript"})
 # A mutant is late after so many times the steps of the slowest call: after no fewer than these, and no later
 # than these after it.
@@ -113,6 +112,8 @@ def harvest(
         for span in program["functions"]:
             maker = _Maker(program, span, config, seed, run)
             given = _given(span["name"], recorded, proposed or {}, counts)
+            if program["entry_point"] in (span["name"], runs.entry_of(span["name"])):
+                given += _written_calls(problem, given)
             suite, tests = maker.make(given, span["name"] in reached)
             records += [*tests, suite]
             _count(counts, suite, tests, maker)
@@ -124,13 +125,14 @@ def harvest(
 def callable_from_outside(span: Mapping[str, Any]) -> bool:
     """Whether the sandbox can call a function: one of no class, or a method of class Solution."""
     name = runs.entry_of(span["name"])
-    return "." not in name and (name == span["name"] or span["kind"] == "method")
+    inner = "." in name or "::" in name
+    return not inner and (name == span["name"] or span["kind"] == "method")
 
 
 def _known(
     program: Mapping[str, Any], problem: Mapping[str, Any], config: TestsConfig, run: Runner
 ) -> Harvest | Drop:
-    """Calls from the suite: recorded ones, or where nothing can be recorded those of its `call` tests."""
+    """What could be recorded while the suite runs: something of Python alone."""
     if program["language"] != "Python":
         return Harvest()
     names = [span["name"] for span in program["functions"] if "." not in span["name"]]
@@ -162,6 +164,18 @@ def _given(name: str, recorded: Harvest, proposed: Proposed, counts: Counts) -> 
         counts.proposed += 1
         given.append(Given(one, source))
     return given
+
+
+def _written_calls(problem: Mapping[str, Any], given: Sequence[Given]) -> list[Given]:
+    """The `call` tests, which are calls of the entry point, but for those that are there already."""
+    texts = {runs.call_text(one.call) for one in given}
+    found = []
+    for call in call_tests(problem):
+        text = runs.call_text(call)
+        if text not in texts:
+            texts.add(text)
+            found.append(Given(call, HARVESTED))
+    return found
 
 
 def _count(counts: Counts, suite: FunctionSuite, tests: Sequence[FunctionTest], maker: _Maker) -> None:
@@ -231,12 +245,13 @@ class _Maker:
             return self.nothing("no_mutants"), []
         if not self.faults:
             return self.nothing("no_mutants"), []
-        parameters = parameters_of(self.span["signature"], self.language)
+        parameters = parameters_of(self.span["signature"], self.language, self.name)
         known = [one.call for one in given]
-        if not known and any(one.shape is None and one.required for one in parameters):
+        typed = parameters is not None and all(one.shape or not one.required for one in parameters)
+        if not known and not typed:
             return self.nothing("unencodable" if skipped else "never_called"), []
         inputs = Inputs(
-            parameters,
+            parameters or (),
             literals_of(self.program, self.span),
             rng(self.seed, "inputs", f"{self.program['id']}/{self.name}"),
             self.config.max_call_bytes,
