@@ -7,12 +7,13 @@ Wrong: a failed request is a `Reply` with `error`; what no other request would e
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from labelers.llm.config import ModelConfig
 from schemas.errors import EnvironmentFault
-from schemas.ids import digest_json
+from schemas.ids import content_id, digest_json
 
 Role = Literal["system", "user", "assistant"]
 
@@ -105,25 +106,30 @@ class Call:
         """The messages as JSON."""
         return [{"role": message.role, "content": message.content} for message in self.messages]
 
+    @functools.cached_property
     def prompt_hash(self) -> str:
         """Hash of what is asked: messages and schema."""
         return digest_json([self.message_rows(), self.schema])
 
-    def key(self, identity: str = "") -> str:
-        """Hash of all that may change the answer.
-
-        Args:
-            identity: of the weights, where the name alone does not tell them.
-        """
+    @functools.cached_property
+    def hash(self) -> str:
+        """Hash of all that may change the answer, as far as the model's name tells its weights."""
         return digest_json(
             {
                 "model": self.model,
-                "identity": identity,
-                "prompt": self.prompt_hash(),
+                "prompt": self.prompt_hash,
                 "parameters": [float(self.temperature), float(self.top_p), self.max_tokens, list(self.stop)],
                 "draw": [self.seed, self.sample],
             }
         )
+
+    def key(self, identity: str = "") -> str:
+        """What an answer is kept by.
+
+        Args:
+            identity: of the weights, where the name alone does not tell them.
+        """
+        return content_id(self.hash, identity) if identity else self.hash
 
 
 @dataclasses.dataclass(frozen=True)

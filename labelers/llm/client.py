@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -80,6 +80,7 @@ class Client:
         self._stopped: AssayError | None = None
         self._flying: dict[str, asyncio.Task[Stored]] = {}
         self._not_before = 0.0
+        self._writes: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -254,14 +255,15 @@ class Client:
                     answer = await self._send(call)
                 except Failure as failure:
                     if hold is not None:
-                        self._account.lost_usd += self._store.release(hold, failure.charged)
+                        release = functools.partial(self._store.release, hold, failure.charged)
+                        self._account.lost_usd += await self._write(release)
                     wait = self._wait_after(failure, attempt)
                     if wait is None:
                         stored = Stored("", "", str(failure), "", 0, 0, None, time.monotonic() - started)
                         self._account.failed += 1
-                        return self._store.put(key, call, stored)
+                        return await self._write(functools.partial(self._store.put, key, call, stored))
                     self._account.retries += 1
-                    await asyncio.sleep(wait)
+                    await self._nap(wait, halt)
                 except BaseException:
                     # Given up while it was under way: it may be charged.
                     if hold is not None:
@@ -270,8 +272,33 @@ class Client:
                 else:
                     self._answered = True
                     stored = self._priced(call, answer, time.monotonic() - started)
-                    return self._store.put(key, call, stored, hold)
+                    return await self._write(functools.partial(self._store.put, key, call, stored, hold))
         raise AssertionError("the last attempt returns")
+
+    def _write(self, write: Callable[[], T]) -> asyncio.Future[T]:
+        """Do a write together with all others of this turn of the event loop; done means kept."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if not self._writes:
+            loop.call_soon(self._flush)
+        self._writes.append((write, future))
+        return future
+
+    def _flush(self) -> None:
+        writes, self._writes = self._writes, []
+        try:
+            with self._store.together():
+                results = [write() for write, _ in writes]
+        except Exception as error:
+            # Whoever waits must hear of it, whatever it is.
+            self._stopped = error if isinstance(error, AssayError) else self._stopped
+            for _, future in writes:
+                if not future.cancelled():
+                    future.set_exception(error)
+            return
+        for (_, future), result in zip(writes, results, strict=True):
+            if not future.cancelled():
+                future.set_result(result)
 
     async def _send(self, call: Call) -> Answer:
         if self._backend is None:
@@ -285,7 +312,7 @@ class Client:
             most = self._price.most(call)
             while hold is None:
                 self._check(halt)
-                found = self._store.hold(most, self.config.budget_usd)
+                found = await self._write(functools.partial(self._store.hold, most, self.config.budget_usd))
                 if found == "spent":
                     self._stopped = self._budget_spent(most)
                 elif isinstance(found, int):
@@ -294,10 +321,9 @@ class Client:
                     await asyncio.sleep(0.05)
         try:
             if self.config.requests_per_minute:
-                await asyncio.sleep(self._store.slot(60 / self.config.requests_per_minute))
+                await self._nap(self._store.slot(60 / self.config.requests_per_minute), halt)
             while (wait := self._not_before - time.monotonic()) > 0:
-                self._check(halt)
-                await asyncio.sleep(min(wait, 0.5))
+                await self._nap(wait, halt)
             self._check(halt)
         except BaseException:
             if hold is not None:
@@ -311,6 +337,13 @@ class Client:
             f"the budget of ${budget:g} is spent (${spent:.4f}, and the next call may cost ${most:.4f}); "
             "answers are kept: set a larger budget_usd and run the same command again"
         )
+
+    async def _nap(self, seconds: float, halt: threading.Event) -> None:
+        """Wait, but no longer than the run goes on."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._check(halt)
+            await asyncio.sleep(min(left, 0.25))
 
     def _check(self, halt: threading.Event) -> None:
         if self._stopped is not None:
@@ -387,7 +420,7 @@ def _read(call: Call, stored: Stored) -> tuple[Reply, str | None]:
         cost_usd=stored.cost_usd,
         seconds=stored.seconds,
         model=stored.served or call.model,
-        prompt_hash=call.prompt_hash(),
+        prompt_hash=call.prompt_hash,
     )
     if stored.error is not None or call.schema is None:
         return reply, None

@@ -8,6 +8,7 @@ Wrong: `EnvironmentFault` when the file cannot be written, `AssayError` when it 
     calls      one row an answer: key, model, prompt (compressed), text, tokens, cost, seconds, time
     sessions   one row a client: who it is, and its account
     holds      money set aside for calls under way
+    spent      US dollars for answers, and for attempts whose answer never came
     pace       when the next request may begin
 """
 
@@ -43,12 +44,14 @@ CREATE TABLE sessions (
     started REAL NOT NULL, account TEXT NOT NULL
 );
 CREATE TABLE holds (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, usd REAL NOT NULL);
-CREATE TABLE lost (usd REAL NOT NULL);
+CREATE TABLE spent (answers REAL NOT NULL, lost REAL NOT NULL);
+INSERT INTO spent VALUES (0, 0);
 CREATE TABLE pace (next REAL NOT NULL);
 INSERT INTO pace VALUES (0);
 """
 
 _CALL = "text, finish, error, served, tokens_in, tokens_out, cost_usd, seconds"
+_INSERT = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,14 +127,12 @@ class Store:
         with self._told(), self._write():
             if hold is not None:
                 self._db.execute("DELETE FROM holds WHERE id = ?", (hold,))
-            first = self.get(key)
-            if first is not None and stored.cost_usd:
-                self._db.execute("INSERT INTO lost VALUES (?)", (stored.cost_usd,))
-            if first is not None:
+            if stored.cost_usd:
+                self._db.execute("UPDATE spent SET answers = answers + ?", (stored.cost_usd,))
+            if (first := self.get(key)) is not None:
                 return first
-            values = (key, call.model, call.key(), call.prompt_hash(), prompt, *dataclasses.astuple(stored))
-            marks = ", ".join("?" * (len(values) + 1))
-            self._db.execute(f"INSERT OR REPLACE INTO calls VALUES ({marks})", (*values, time.time()))  # noqa: S608
+            values = (key, call.model, call.hash, call.prompt_hash, prompt, *_values(stored), time.time())
+            self._db.execute(_INSERT, values)
             return stored
 
     def hold(self, usd: float, budget: float) -> int | Literal["wait", "spent"]:
@@ -141,13 +142,13 @@ class Store:
             the hold's id; `wait` where calls under way may yet leave enough; `spent` where they cannot.
         """
         with self._told(), self._write():
-            self._bury()
-            held = self._sum("SELECT sum(usd) FROM holds")
-            spent = self.spent()
-            if spent + usd > budget:
-                return "spent"
-            if spent + held + usd > budget:
-                return "wait"
+            if self.spent() + self._held() + usd > budget:
+                # Only now does it matter whether somebody died with money set aside.
+                self._bury()
+                if self.spent() + usd > budget:
+                    return "spent"
+                if self.spent() + self._held() + usd > budget:
+                    return "wait"
             made = self._db.execute(
                 "INSERT INTO holds (session, usd) VALUES (?, ?)", (self._own_session(), usd)
             )
@@ -163,13 +164,14 @@ class Store:
             row = self._db.execute("DELETE FROM holds WHERE id = ? RETURNING usd", (hold,)).fetchone()
             if row is None or not lost:
                 return 0.0
-            self._db.execute("INSERT INTO lost VALUES (?)", row)
+            self._db.execute("UPDATE spent SET lost = lost + ?", row)
             return float(row[0])
 
     def spent(self) -> float:
         """US dollars that all clients of this file have spent so far, lost ones included."""
         with self._told():
-            return self._sum("SELECT sum(cost_usd) FROM calls") + self._sum("SELECT sum(usd) FROM lost")
+            (found,) = self._db.execute("SELECT answers + lost FROM spent").fetchone()
+        return float(found)
 
     def slot(self, interval: float) -> float:
         """Take the next place in the line of all clients.
@@ -215,15 +217,30 @@ class Store:
         ).fetchall()
         for number, boot, pid, born in rows:
             if number == session or (session is None and _identity(pid) != (boot, pid, born)):
-                self._db.execute("INSERT INTO lost SELECT sum(usd) FROM holds WHERE session = ?", (number,))
+                self._db.execute(
+                    "UPDATE spent SET lost = lost + (SELECT sum(usd) FROM holds WHERE session = ?)", (number,)
+                )
                 self._db.execute("DELETE FROM holds WHERE session = ?", (number,))
 
-    def _sum(self, query: str) -> float:
-        (found,) = self._db.execute(query).fetchone()
-        return float(found or 0.0)
+    def _held(self) -> float:
+        (found,) = self._db.execute("SELECT total(usd) FROM holds").fetchone()
+        return float(found)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Make what is written in its block one transaction, which costs little more than one write.
+
+        Raises:
+            EnvironmentFault: it cannot be written; then nothing of it is.
+        """
+        with self._told(), self._write():
+            yield
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[None]:
+        if self._db.in_transaction:
+            yield
+            return
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -247,6 +264,14 @@ class Store:
                 raise AssayError(f"{self.path}: not a file of calls ({error}); move it away") from None
 
 
+def _values(stored: Stored) -> tuple[str | int | float | None, ...]:
+    """An answer in the order of its columns."""
+    return (
+        *(stored.text, stored.finish, stored.error, stored.served),
+        *(stored.tokens_in, stored.tokens_out, stored.cost_usd, stored.seconds),
+    )
+
+
 def _identity(pid: int) -> tuple[str, int, str]:
     """What tells a process from a later one of the same number."""
     try:
@@ -265,10 +290,10 @@ def totals(path: Path) -> dict[str, float | int]:
     """
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            calls, failed, tokens_in, tokens_out, cost = db.execute(
-                "SELECT count(*), count(error), sum(tokens_in), sum(tokens_out), sum(cost_usd) FROM calls"
+            calls, failed, tokens_in, tokens_out = db.execute(
+                "SELECT count(*), count(error), sum(tokens_in), sum(tokens_out) FROM calls"
             ).fetchone()
-            (lost,) = db.execute("SELECT sum(usd) FROM lost").fetchone()
+            cost, lost = db.execute("SELECT answers, lost FROM spent").fetchone()
     except sqlite3.Error as error:
         raise AssayError(f"{path}: the calls of the model cannot be read ({error})") from None
     return {
@@ -276,6 +301,6 @@ def totals(path: Path) -> dict[str, float | int]:
         "failed": failed,
         "tokens_in": tokens_in or 0,
         "tokens_out": tokens_out or 0,
-        "cost_usd": cost or 0.0,
-        "lost_usd": lost or 0.0,
+        "cost_usd": cost,
+        "lost_usd": lost,
     }

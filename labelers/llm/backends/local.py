@@ -265,7 +265,7 @@ def _draw_processor(torch: Any, calls: Sequence[Call]) -> Any:
     Tokens are drawn by inverting the cumulative distribution at one uniform number a step. What is drawn
     becomes the only possible token, which the greedy search behind it then takes.
     """
-    draws = [rng(call.seed, "local model", json.dumps([call.prompt_hash(), call.sample])) for call in calls]
+    draws = [rng(call.seed, "local model", json.dumps([call.prompt_hash, call.sample])) for call in calls]
 
     def process(_: Any, scores: Any) -> Any:
         logits = scores.float()

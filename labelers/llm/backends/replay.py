@@ -49,14 +49,14 @@ class Recording:
                 row = self._db.execute(
                     "SELECT text, finish, error, served, tokens_in, tokens_out, cost_usd, seconds FROM calls "
                     "WHERE call = ? ORDER BY error IS NOT NULL, time DESC LIMIT 1",
-                    (call.key(),),
+                    (call.hash,),
                 ).fetchone()
         except sqlite3.Error as error:
             raise AssayError(f"{self.path}: the recorded calls cannot be read ({error})") from None
         if row is None:
             last = " ".join(call.messages[-1].content.split())
             raise ModelFault(
-                f"{self.path}: holds no answer of {call.model} to prompt {call.prompt_hash()} (sample "
+                f"{self.path}: holds no answer of {call.model} to prompt {call.prompt_hash} (sample "
                 f"{call.sample}, {last[:60]!r}); replay needs the settings and inputs of the recorded run"
             )
         kinds = (
@@ -70,7 +70,7 @@ class Recording:
             (float, int),
         )
         if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
-            raise AssayError(f"{self.path}: the answer to prompt {call.prompt_hash()} is damaged")
+            raise AssayError(f"{self.path}: the answer to prompt {call.prompt_hash} is damaged")
         return Stored(*row)
 
     def close(self) -> None:
