@@ -23,6 +23,7 @@ from decompose.python import parse_python
 from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.suites import suites
+from labelers.programs.watch import MAIN, watched
 from sandbox import Call, EncodeError, Job, RecordedCall, Result
 from schemas.stage import Drop
 
@@ -154,6 +155,31 @@ def call_tests(problem: Mapping[str, Any]) -> list[Call]:
         except (ValueError, RecursionError, EncodeError):
             continue
     return found
+
+
+def watch(
+    program: Mapping[str, Any], problem: Mapping[str, Any], config: TestsConfig, run: Runner
+) -> dict[str, list[Call]]:
+    """Calls of the functions of a program in a language that can be watched, while its `call` tests run."""
+    entry, language = program["entry_point"], program["language"]
+    text = watched(program["code"], program["functions"], entry or "", language)
+    calls = call_tests(problem)
+    if text is None or not calls:
+        return {}
+    bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
+    found: dict[str, dict[str, Call]] = {}
+    for result in run([runs.calls_job(text, MAIN, calls, bounds, lang=language)]):
+        told = [one for output in result.outputs if type(output) is list for one in output]
+        for name, args in (one for one in told if _is_call(one)):
+            kept = found.setdefault(name, {})
+            if len(kept) < config.max_calls:
+                call = Call(tuple(args))
+                kept.setdefault(runs.call_text(call), call)
+    return {name: list(some.values()) for name, some in found.items()}
+
+
+def _is_call(told: Any) -> bool:
+    return type(told) is list and len(told) == 2 and type(told[0]) is str and type(told[1]) is list
 
 
 def _record_inputs(

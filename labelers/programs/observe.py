@@ -7,7 +7,7 @@ the others by reason. A call can be a test if
 * two runs in fresh processes, with other hash seeds and the calls in opposite orders, come to the same,
   and to what was recorded, where it was;
 * it comes to a value that has an encoding, or to an error that is meant: one that the program raises by
-  name, or that the suite has shown.
+  name, or that the suite has shown; not one of files or the network, unless the program raises it.
 Wrong: nothing of the program's doing raises; `InfraError` where the sandbox fails.
 """
 
@@ -72,7 +72,8 @@ class Observer:
         # What stands in the suite may take longer than what is made up.
         self.counted = counted(code, name, self.left, self.left) if python else None
         self.quick = counted(code, name, config.max_steps, self.left) if python else None
-        self.meant = raised_names(code) if language == "Python" else frozenset()
+        self.raised = raised_names(code) if language == "Python" else frozenset[str]()
+        self.meant = self.raised
 
     def observe(self, given: Sequence[Given]) -> list[Observed]:
         """The calls that can be tests: those of the suite first, else in their order."""
@@ -167,6 +168,9 @@ class Observer:
         if expected[0] == "error" and one.source != HARVESTED and not self._is_meant(expected[1]):
             self.dropped["invalid_input"] += 1
             return None
+        if expected[0] == "error" and expected[1] in _OUTSIDE and expected[1] not in self.raised:
+            self.dropped["needs_outside"] += 1
+            return None
         # What came back alone may be a level too deep, or too large, to be put in a column.
         try:
             size = len(runs.to_text(expected))
@@ -186,6 +190,14 @@ class Observer:
 
 
 _STOPPED = object()
+# What a program meets that looks for files or a network, of which the sandbox has none.
+_OUTSIDE = frozenset(
+    (
+        *("OSError", "gaierror", "herror", "URLError", "HTTPError", "timeout", "TimeoutError", "SSLError"),
+        *("ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"),
+        *("FileNotFoundError", "PermissionError", "NotADirectoryError", "IsADirectoryError", "EOFError"),
+    )
+)
 
 
 def _told(value: Any) -> tuple[Any, Any, list[int], int] | None:

@@ -17,6 +17,28 @@ REASONS: dict[str, str] = {
 }
 """Reason code of a dropped row -> what it says."""
 
+SUITE_REASONS: dict[str, str] = {
+    "method": "methods are not called from outside, but for those of a class Solution",
+    "never_called": "no call of it was recorded, and no type says what it takes",
+    "reads_clock": "it, or a function that it calls, asks for the time or the date",
+    "no_mutants": "no fault can be put into it",
+    "mutates_arguments": "the call changes its arguments in place",
+    "stopped": "the call ends or exhausts the process: exit, memory, recursion, time",
+    "slow": "the call runs more statements than `tests.max_steps`",
+    "unstable": "two runs in fresh processes, or the suite, come to something else",
+    "unencodable": "arguments or result have no encoding, or a large one",
+    "invalid_input": "a made input on which the reference raises what it does not mean to",
+    "needs_outside": "the call looks for files or a network, which are not there",
+    "passes_on_stub": "the call comes to the same when the function does nothing",
+    "kills_nothing": "no mutant comes to something else",
+    "beyond_max_tests": "there are more tests than `tests.max_tests`",
+    "suite_too_slow": "a file or input of the suite took too long while calls were recorded",
+    "call_tests_stopped": "the calls of the suite were stopped while calls were recorded",
+    "program_not_a_function": "a program that reads its input cannot be run as a function",
+    "program_behaves_otherwise": "a program that reads its input writes something else as a function",
+}
+"""Why a call became no test, or a function has none -> what it says."""
+
 STEP_REASONS: dict[str, str] = {
     "passed": "every test of the function passes",
     "failed": "a test of the function gives another value or error than the reference",

@@ -27,7 +27,7 @@ from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.coverage import counted
 from labelers.programs.declared import literals_of, parameters_of
-from labelers.programs.harvest import HARVESTED, Harvest, InfraError, Runner, call_tests, record
+from labelers.programs.harvest import HARVESTED, Harvest, InfraError, Runner, call_tests, record, watch
 from labelers.programs.inputs import Inputs
 from labelers.programs.kills import Failed, failures, greedy_cover, judged
 from labelers.programs.observe import Given, Observed, Observer
@@ -108,12 +108,14 @@ def harvest(
             return recorded, counts
         for reason, count in sorted(recorded.failed.items()):
             counts.dropped[reason] += count
+        watched = watch(program, problem, config, run) if program["language"] != "Python" else {}
         reached = _reached(program) if recorded.skipped else frozenset()
         for span in program["functions"]:
             maker = _Maker(program, span, config, seed, run)
             given = _given(span["name"], recorded, proposed or {}, counts)
             if program["entry_point"] in (span["name"], runs.entry_of(span["name"])):
-                given += _written_calls(problem, given)
+                given += _unknown(call_tests(problem), given)
+            given += _unknown(watched.get(span["name"], ()), given)
             suite, tests = maker.make(given, span["name"] in reached)
             records += [*tests, suite]
             _count(counts, suite, tests, maker)
@@ -166,11 +168,11 @@ def _given(name: str, recorded: Harvest, proposed: Proposed, counts: Counts) -> 
     return given
 
 
-def _written_calls(problem: Mapping[str, Any], given: Sequence[Given]) -> list[Given]:
-    """The `call` tests, which are calls of the entry point, but for those that are there already."""
+def _unknown(calls: Sequence[Call], given: Sequence[Given]) -> list[Given]:
+    """Calls of the suite that are not there yet."""
     texts = {runs.call_text(one.call) for one in given}
     found = []
-    for call in call_tests(problem):
+    for call in calls:
         text = runs.call_text(call)
         if text not in texts:
             texts.add(text)

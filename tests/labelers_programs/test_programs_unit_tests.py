@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from decompose.functions import functions
 from labelers.programs import config, runs
+from labelers.programs.reasons import SUITE_REASONS
 from labelers.programs.unit_tests import HARVESTED, failures, greedy_cover, harvest
 from sandbox import Call, ErrorRecord, Result
 from schemas.declare import as_row
@@ -73,6 +74,7 @@ UNFIT = """\
 import datetime
 import random
 import sys
+import urllib.request
 
 seen = 0
 
@@ -82,10 +84,11 @@ def entry(n):
         leaves(n)
     except SystemExit:
         pass
-    try:
-        deep(n)
-    except RecursionError:
-        pass
+    for hopeless in (deep, fetched):
+        try:
+            hopeless(n)
+        except (RecursionError, OSError):
+            pass
     return [drawn(n), hashed(n), counted(n), nothing(n), opaque(n), fit(n), Box().get(n)]
 
 class Box:
@@ -131,6 +134,9 @@ def leaves(n):
 def deep(n):
     return deep(n + 1)
 
+def fetched(n):
+    return urllib.request.urlopen(f"http://192.0.2.1/{n}").read()
+
 def talks(n):
     print("x" * 3_000_000)
     return n + 1
@@ -162,6 +168,7 @@ def unfit() -> dict[str, dict[str, Any]]:
         ("constant_time", "never_called"),
         ("today", "reads_clock"),
         ("of_today", "reads_clock"),
+        ("fetched", "needs_outside"),
         ("leaves", "stopped"),
         ("deep", "stopped"),
         ("Box.get", "method"),
@@ -181,6 +188,73 @@ def test_unfit_functions_cost_the_others_nothing(unfit: dict[str, dict[str, Any]
     assert unfit["talks"]["reason"] is None
     dropped = {one["reason"]: one["count"] for one in unfit["changed"]["dropped"]}
     assert dropped["mutates_arguments"] >= 3
+
+
+def test_every_reason_is_told(unfit: dict[str, dict[str, Any]]) -> None:
+    told = {one["reason"] for row in unfit.values() for one in row["dropped"]}
+    assert told | {row["reason"] for row in unfit.values()} <= {None, *SUITE_REASONS}
+
+
+@pytest.mark.parametrize("suite", ["def check(c):\n    pass\n", "def check(c):\n    assert True\n"])
+def test_a_suite_that_calls_nothing_leaves_untyped_functions_without_tests(suite: str) -> None:
+    code = "def f(a):\n    return a + 1\n\ndef g(a: int) -> int:\n    return a * 2\n"
+    program = {**program_of(problem_of()), "code": code, "functions": spans_of(code), "entry_point": "f"}
+    tests, rows = rows_of(problem_of(code, suite, "f"), program)
+    assert (rows["f"]["reason"], rows["g"]["reason"]) == ("never_called", None)
+    assert {(test["function"], test["source"]) for test in tests} <= {("g", "generated"), ("g", "mutated")}
+
+
+def test_proposed_calls_are_observed_and_keep_their_source() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    given = {
+        "add_tax": [("some-model", Call((7070,))), ("some-model", Call(("text",))), ("some-model", Call(()))],
+        "unknown": [("some-model", Call(()))],
+    }
+    tests, rows = rows_of(problem, program, proposed=given)
+    found = [(test["function"], test["shown"]) for test in tests if test["source"] == "some-model"]
+    assert found == [("add_tax", "add_tax(7070) -> 7777")]
+    assert {one["reason"]: one["count"] for one in rows["add_tax"]["dropped"]}["invalid_input"] >= 2
+
+
+def test_a_boundary_that_the_suite_misses_is_found() -> None:
+    code = "def f(n):\n    if n < 4711:\n        return 1\n    return 2\n\ndef g(n):\n    return n\n"
+    suite = "def check(c):\n    assert c(1) == 1 and c(5000) == 2\n"
+    problem = problem_of(code, suite, "f")
+    rows = rows_of(problem, program_of(problem), config.TestsConfig(generated=20))[1]
+    assert rows["f"]["mutation_score"] == 1.0
+    assert rows["f"]["coverage"] == 1.0
+    assert rows["f"]["selected"] <= 4
+
+
+def test_without_made_inputs_there_are_recorded_ones_alone() -> None:
+    problem = problem_of()
+    settings = dataclasses.replace(TESTS, generated=0)
+    tests, rows = rows_of(problem, program_of(problem), settings)
+    assert {test["source"] for test in tests} == {HARVESTED}
+    assert rows["Note.text"]["reason"] == "method"
+
+
+def test_a_method_of_solution_is_tested_by_the_calls_of_the_suite() -> None:
+    code = "class Solution:\n    def f(self, xs):\n        return sum(xs) if xs else -1\n"
+    test = {"kind": "call", "code": None, "stdin": None, "stdout": None, "args": "[[1, 2]]", "expected": "3"}
+    problem = {**problem_of(code, None, "f"), "tests": [test, {**test, "args": "[[]]", "expected": None}]}
+    program = {**program_of(problem_of()), "code": code, "functions": spans_of(code), "entry_point": "f"}
+    tests, rows = rows_of(problem, program)
+    assert rows["Solution.f"]["reason"] is None
+    assert "Solution.f([1, 2]) -> 3" in [test["shown"] for test in tests]
+
+
+def test_no_more_tests_are_kept_than_asked_for_and_those_that_count_first() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    few, rows = rows_of(problem, program, dataclasses.replace(TESTS, max_tests=3))
+    many, all_rows = rows_of(problem, program, TESTS)
+    assert len(few) < len(many)
+    for name, row in rows.items():
+        assert row["tests"] <= 3
+        if all_rows[name]["selected"] <= 3:
+            assert row["mutation_score"] == all_rows[name]["mutation_score"]
 
 
 def test_a_mutant_that_does_not_end_is_killed_and_counted_apart() -> None:
