@@ -119,7 +119,7 @@ class HarvestTests(_ProgramStep):
         self.model = model
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
-        """Yield the `FunctionTest`s and `FunctionSuite`s of each program, and count what became of its calls."""
+        """Yield the tests and suites of each program, and count what became of calls and mutants."""
         problems = {row["id"]: row for row in self.rows(unit, "problems")}
         programs = self.considered(unit, "programs")
         told: Counter[str] = Counter()
