@@ -55,17 +55,20 @@ class Client:
         cache: file of calls, `calls.sqlite` of a run directory; None keeps them in memory.
 
     Raises:
-        AssayError: no model, no key in the named variable, a budget without a known price, or a file that
-            is not one of calls.
+        ModelFault: no model, settings that do not go together, no key in the named variable, or a budget
+            without a known price.
+        AssayError: the file is not one of calls.
     """
 
     def __init__(self, config: ModelConfig, cache: Path | None = None) -> None:
         if not config.enabled:
-            raise AssayError("no model is set; give --model, or model in the recipe")
+            raise ModelFault("no model is set; give --model, or model in the recipe")
+        if (complaint := config.complaint()) is not None:
+            raise ModelFault(f"model {config.model}: {complaint}")
         self.config = config
         self._price = price_of(config)
         if config.budget_usd and self._price is None:
-            raise AssayError(
+            raise ModelFault(
                 f"model {config.model}: its price is not known, so a budget cannot be kept; "
                 "set price_in and price_out (US dollars for a million tokens; 0 for a server of one's own)"
             )

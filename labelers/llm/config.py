@@ -1,6 +1,7 @@
 """Settings of a language model: who is asked, how it samples, and how much may be spent.
 
-In: a table of a recipe. Out: a `ModelConfig`. Wrong: ValueError with what to set instead.
+In: a table of a recipe. Out: a `ModelConfig`. Wrong: ValueError with what to set instead; what only several
+settings together get wrong is told by `complaint`, since a command line gives them one after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class ModelConfig:
     Attributes:
         backend: `openai` (any server that speaks OpenAI's chat completions), `litellm` (any provider that
             litellm knows), `local` (transformers on this machine), `replay` (recorded answers only). Empty:
-            `openai` where `base_url` is given, else `litellm`.
+            `replay` where that is given, `openai` where `base_url` is, else `litellm`.
         model: its name as the backend calls it; for `local` a folder or a Hub id. Answers are cached by it.
         base_url: address of the server, such as http://localhost:8000/v1; empty: the provider's own.
         api_key_env: environment variable that holds the key; never the key itself.
@@ -37,7 +38,7 @@ class ModelConfig:
         budget_usd: most that all answers of a run directory may cost, in US dollars; 0 for no bound.
         price_in: US dollars for a million tokens of prompts; not set: litellm's price list.
         price_out: the same for tokens of answers.
-        replay: file of recorded calls (the `calls.sqlite` of another run); only for `replay`.
+        replay: file of recorded calls, the `calls.sqlite` of another run.
         dtype: type of the weights of a local model.
         device: where a local model runs, such as `cpu` or `cuda`; empty: an accelerator if there is one.
     """
@@ -78,14 +79,6 @@ class ModelConfig:
                 raise ValueError(f"{name} must lie between {low:g} and {high:g}, not {value}")
         if self.backend not in ("", "litellm", "openai", "local", "replay"):
             raise ValueError(f"backend must be litellm, openai, local or replay, not {self.backend!r}")
-        if self.backend and not self.model:
-            raise ValueError(f"backend {self.backend!r} needs a model; set model")
-        if self.base_url and not self.model:
-            raise ValueError("base_url needs the name under which its server serves the model; set model")
-        if (self.kind == "replay") != bool(self.replay):
-            raise ValueError("backend 'replay' and a replay file go together; set both or neither")
-        if self.base_url and self.kind not in ("openai", "litellm"):
-            raise ValueError(f"base_url is for servers, not for backend {self.kind!r}")
         if self.base_url:
             _check_url(self.base_url)
         if self.api_key_env and not _VARIABLE.fullmatch(self.api_key_env):
@@ -94,15 +87,27 @@ class ModelConfig:
                 "api_key_env must name an environment variable in capitals, such as OPENAI_API_KEY, "
                 "not be the key itself"
             )
+
+    def complaint(self) -> str | None:
+        """What is wrong with the settings together; None when nothing is."""
+        if self.enabled and not self.model:
+            return "there is a backend, a server or a recording, but no model; set model to its name there"
+        if (self.kind == "replay") != bool(self.replay):
+            return "backend 'replay' and a replay file go together; set both or neither"
+        if self.base_url and self.kind not in ("openai", "litellm", "replay"):
+            return f"base_url is for servers, not for backend {self.kind!r}"
         if (self.price_in is None) != (self.price_out is None):
-            raise ValueError("price_in and price_out go together; set both or neither")
+            return "price_in and price_out go together; set both or neither"
+        return None
 
     @property
     def kind(self) -> Backend:
         """The backend in use; empty when there is no model."""
-        if self.backend or not self.model:
+        if self.backend:
             return self.backend
-        return "openai" if self.base_url else "litellm"
+        if self.replay:
+            return "replay"
+        return "openai" if self.base_url else "litellm" if self.model else ""
 
     @property
     def enabled(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelers.llm import Message, ModelConfig, Request, fence
+from labelers.llm import Client, Message, ModelConfig, ModelFault, Request, fence
 from labelers.llm.structured import read
 from schemas.config import from_mapping, to_toml
 from schemas.errors import AssayError
@@ -19,9 +19,7 @@ from schemas.errors import AssayError
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"backend": "openai"}, "needs a model"),
         ({"backend": "gpt", "model": "x"}, "backend must be"),
-        ({"base_url": "http://localhost:1"}, "set model"),
         ({"model": "x", "base_url": "localhost:8000"}, "base_url must be"),
         ({"model": "x", "base_url": "ftp://localhost"}, "base_url must be"),
         ({"model": "x", "base_url": "http://[::1"}, "base_url must be"),
@@ -35,10 +33,7 @@ from schemas.errors import AssayError
         ({"model": "x", "max_tokens": 0}, "max_tokens"),
         ({"model": "x", "concurrency": 0}, "concurrency"),
         ({"model": "x", "budget_usd": -1.0}, "budget_usd"),
-        ({"model": "x", "price_in": 1.0}, "price_out"),
-        ({"model": "x", "backend": "replay"}, "replay"),
-        ({"model": "x", "replay": "f"}, "replay"),
-        ({"model": "x", "backend": "local", "base_url": "http://h/v1"}, "base_url is for servers"),
+        ({"model": "x", "price_in": -1.0}, "price_in"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told: str) -> None:
@@ -46,6 +41,28 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told:
         ModelConfig(**settings)
     assert "abc123" not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"backend": "openai"}, "no model; set model"),
+        ({"base_url": "http://localhost:1"}, "no model; set model"),
+        ({"replay": "f"}, "no model; set model"),
+        ({"model": "x", "price_in": 1.0}, "price_out"),
+        ({"model": "x", "backend": "replay"}, "replay"),
+        ({"model": "x", "backend": "local", "replay": "f"}, "replay"),
+        ({"model": "x", "backend": "local", "base_url": "http://h/v1"}, "base_url is for servers"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_when_a_model_is_asked(
+    settings: dict[str, Any], told: str
+) -> None:
+    # Not before: a command line gives them one after the other.
+    config = ModelConfig(**settings)
+    assert config.enabled
+    with pytest.raises(ModelFault, match=told):
+        Client(config)
 
 
 def test_no_model_is_the_default_and_has_no_settings_that_matter() -> None:
@@ -57,6 +74,7 @@ def test_a_backend_is_found_by_what_is_given() -> None:
     assert ModelConfig(model="openai/gpt-x").kind == "litellm"
     assert ModelConfig(model="x", base_url="http://h:1").kind == "openai"
     assert ModelConfig(model="x", backend="local").kind == "local"
+    assert ModelConfig(model="x", replay="calls.sqlite").kind == "replay"
 
 
 def test_only_what_may_change_an_answer_is_in_the_key() -> None:

@@ -19,9 +19,8 @@ from typing import Any
 import aiohttp
 
 from labelers.llm.backends.base import Answer, Failure
-from labelers.llm.calls import Call
+from labelers.llm.calls import Call, ModelFault
 from labelers.llm.config import ModelConfig
-from schemas.errors import AssayError
 
 MAX_ANSWER = 8 << 20
 """Bytes of an answer; a longer one is refused."""
@@ -33,7 +32,7 @@ def api_key(config: ModelConfig) -> str | None:
     """The key that the config names; None when it names none.
 
     Raises:
-        AssayError: the variable is not set.
+        ModelFault: the variable is not set.
     """
     name = config.api_key_env
     if not name and config.kind == "openai" and not config.base_url:
@@ -42,7 +41,7 @@ def api_key(config: ModelConfig) -> str | None:
         return None
     key = os.environ.get(name, "").strip()
     if not key:
-        raise AssayError(f"model {config.model}: the environment variable {name} holds no key; set it")
+        raise ModelFault(f"model {config.model}: the environment variable {name} holds no key; set it")
     return key
 
 
