@@ -30,7 +30,15 @@ def skeleton(code: str, keep: Collection[str] = (), language: str = "Python") ->
     Raises:
         SourceError: the text is not a program.
     """
-    source = read(code, language)
+    return emptied(read(code, language), keep, language)
+
+
+def emptied(source: Source, keep: Collection[str], language: str = "Python") -> str:
+    """The skeleton of a program that was taken apart before; see `skeleton`.
+
+    Raises:
+        SourceError: the skeleton would not keep the program's functions.
+    """
     parts: list[bytes] = []
     done = 0
     for definition in source.definitions:

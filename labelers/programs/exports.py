@@ -27,8 +27,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from decompose.skeleton import skeleton
-from decompose.source import read
+from decompose.skeleton import emptied
+from decompose.source import Source, read
 from schemas.errors import AssayError
 from schemas.ids import content_id, rng
 from schemas.records import DpoExample, KtoExample
@@ -235,6 +235,7 @@ class Prompts:
     def __init__(self, program: Mapping[str, Any] | None, problem: Mapping[str, Any] | None) -> None:
         self.program, self.problem = program, problem
         self._made: dict[tuple[str, bytes], str | None] = {}
+        self._last: tuple[str, Source | None] | None = None
 
     @property
     def known(self) -> bool:
@@ -252,11 +253,26 @@ class Prompts:
         code = self.program["code"] if code is None else code
         key = (function, hashlib.blake2b(code.encode(), digest_size=16).digest())
         if key not in self._made:
-            blank = _blanked(code, function, self.program["language"])
+            blank = self._blanked(code, function, self.program["language"])
             self._made[key] = (
                 None if blank is None else _prompt(self.problem["prompt"], self.program, function, blank)
             )
         return self._made[key]
+
+    def _blanked(self, code: str, function: str, language: str) -> str | None:
+        """A program in which one function's body does nothing; None where that cannot be made."""
+        try:
+            if self._last is None or self._last[0] != code:
+                # The functions of a candidate follow each other, and taking it apart is most of the work.
+                self._last = (code, None)
+                self._last = (code, read(code, language))
+            if (source := self._last[1]) is None:
+                return None
+            source.step(function)
+            names = {definition.span.name for definition in source.definitions}
+            return emptied(source, names - {function}, language)
+        except AssayError:  # no program, no such function, or a language that cannot be taken apart
+            return None
 
     def own(self, function: str) -> str | None:
         """The reference's own text of a function; None where the program has none."""
@@ -266,17 +282,6 @@ class Prompts:
         for span in self.program["functions"]:
             if span["name"] == function:
                 return _whole_lines(data, span["start_byte"], span["end_byte"]) or None
-        return None
-
-
-def _blanked(code: str, function: str, language: str) -> str | None:
-    """A program in which one function's body does nothing; None where that cannot be made."""
-    try:
-        source = read(code, language)
-        source.step(function)
-        names = {definition.span.name for definition in source.definitions}
-        return skeleton(code, names - {function}, language)
-    except AssayError:  # no program, no such function, or a language that cannot be taken apart
         return None
 
 
