@@ -285,14 +285,95 @@ def problems(
         session.stages(("problems",))
 
 
-_table_command("decompose", "Cut reference solutions into functions.", ("decompose",))
-_table_command("tests", "Harvest unit tests of each function from its reference.", ("tests",))
-_table_command("sample", "Make candidate solutions by mutation.", ("sample",))
-_table_command(
-    "verify",
-    "Label candidates by execution: outcome, and a step for each function.",
-    ("tests", "sample", "verify"),
-)
+Model = Annotated[
+    str | None,
+    typer.Option(help="Model that rewrites, writes tests and judges: any name that litellm knows."),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="OpenAI-compatible server of --model, such as http://localhost:8000/v1.")
+]
+Policy = Annotated[
+    str | None, typer.Option(help="Model whose completions of the skeletons are labelled, named likewise.")
+]
+PolicyUrl = Annotated[str | None, typer.Option(help="OpenAI-compatible server of --policy.")]
+Budget = Annotated[
+    float | None, typer.Option(help="Most that the run's model calls may cost, in US dollars.")
+]
+
+
+def _with_models(flags: Flags, budget: float | None, **named: str | None) -> Flags:
+    """Flags with models as settings: of `model`, `model_url`, `policy`, `policy_url` those that are given."""
+    settings: list[str] = []
+    for table in ("model", "policy"):
+        given: dict[str, Any] = {"model": named.get(table), "base_url": named.get(f"{table}_url")}
+        given["budget_usd"] = budget
+        settings += _inline(table, {name: value for name, value in given.items() if value is not None})
+    return dataclasses.replace(flags, settings=[*settings, *(flags.settings or [])])
+
+
+def _programs_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
+    """A command that may ask the teacher model."""
+
+    def command(flags: Flags, model: Model = None, base_url: BaseUrl = None, budget: Budget = None) -> None:
+        from assay.session import Session
+
+        asked = _with_models(flags, budget, model=model, model_url=base_url)
+        with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
+            session.stages(stages)
+
+    _command(name, summary)(command)
+
+
+_programs_command("decompose", "Cut reference solutions into functions.", ("decompose",))
+_programs_command("tests", "Make unit tests of each function of a reference.", ("tests",))
+
+
+@_command("sample", "Make candidate solutions: by mutation, and by a model where one is named.")
+def sample(flags: Flags, policy: Policy = None, policy_url: PolicyUrl = None, budget: Budget = None) -> None:
+    """Sample candidates."""
+    from assay.session import Session
+
+    asked = _with_models(flags, budget, policy=policy, policy_url=policy_url)
+    with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.stages(("sample",))
+
+
+@_command("verify", "Label candidates by execution: outcome, and a step for each function.")
+def verify(
+    flags: Flags,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    policy: Policy = None,
+    policy_url: PolicyUrl = None,
+    budget: Budget = None,
+) -> None:
+    """Tests, candidates, labels."""
+    from assay.session import Session
+
+    asked = _with_models(flags, budget, model=model, model_url=base_url, policy=policy, policy_url=policy_url)
+    with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
+        session.stages(("tests", "sample", "verify"))
+
+
+@_command("steps", "From problem files to step-labelled candidates: every stage between in one command.")
+def steps(
+    flags: Flags,
+    paths: Annotated[list[str] | None, typer.Argument(help=PROBLEM_FILES, show_default=False)] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    policy: Policy = None,
+    policy_url: PolicyUrl = None,
+    budget: Budget = None,
+) -> None:
+    """Import, decompose, test, sample, verify."""
+    from assay.session import Session
+
+    asked = _with_models(flags, budget, model=model, model_url=base_url, policy=policy, policy_url=policy_url)
+    sources = {"problems": paths or []}
+    with Session(asked, flags.run_dir or DEFAULT_RUN, create=True, sources=sources) as session:
+        session.stages(("problems", "decompose", "tests", "sample", "verify"))
+
+
 _source_command(
     "trajectories",
     "trajectories",

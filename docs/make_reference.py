@@ -43,10 +43,11 @@ SETTINGS = {
     "build": ("split", "label", "cut", "build"),
     "problems": ("importing",),
     "trajectories": ("importing",),
-    "decompose": ("decompose",),
-    "tests": ("tests",),
-    "sample": ("sample",),
-    "verify": ("tests", "sample", "verify"),
+    "decompose": ("decompose", "model"),
+    "tests": ("tests", "model"),
+    "sample": ("sample", "policy"),
+    "verify": ("tests", "sample", "verify", "model", "policy"),
+    "steps": ("importing", "decompose", "tests", "sample", "verify", "model", "policy"),
     "train": ("train",),
     "eval": ("train",),
 }
@@ -55,6 +56,7 @@ RUNS = {
     "label": ("select", "dedup", "decontaminate", "label"),
     "build": ("split", "cut", "build"),
     "verify": ("tests", "sample", "verify"),
+    "steps": ("problems", "decompose", "tests", "sample", "verify"),
 }
 
 
