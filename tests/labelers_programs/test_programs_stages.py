@@ -94,14 +94,15 @@ def test_the_draw_depends_on_seed_and_program_only(program: dict[str, Any]) -> N
 def run_all(root: Path, problems: list[dict[str, Any]], workers: int) -> RunDir:
     run = write_problems(root, problems)
     settings = [dataclasses.replace(one, workers=workers) for one in (DECOMPOSE, TESTS, VERIFY)]
-    stages: list[tuple[str, str, Any, Any]] = [
-        ("decompose", "programs", plan_decompose, DecomposeProblems(settings[0], root, 0)),
-        ("tests", "tests", plan_tests, HarvestTests(settings[1], root, 0)),
-        ("sample", "candidates", plan_sample, SampleCandidates(SAMPLE, root, 0)),
-        ("verify", "steps", plan_verify, VerifyCandidates(settings[2], root, 0)),
+    stages: list[tuple[str, tuple[str, ...], Any, Any]] = [
+        ("decompose", ("programs",), plan_decompose, DecomposeProblems(settings[0], root, 0)),
+        ("tests", ("tests", "suites"), plan_tests, HarvestTests(settings[1], root, 0)),
+        ("sample", ("candidates",), plan_sample, SampleCandidates(SAMPLE, root, 0)),
+        ("verify", ("steps",), plan_verify, VerifyCandidates(settings[2], root, 0)),
     ]
-    for name, table, plan, step in stages:
-        run_stage(run, name, outputs_of(table), pickle.loads(pickle.dumps(step)), plan(run, None))
+    for name, tables, plan, step in stages:
+        outputs = tuple(output for table in tables for output in outputs_of(table))
+        run_stage(run, name, outputs, pickle.loads(pickle.dumps(step)), plan(run, None))
     return run
 
 
@@ -155,4 +156,4 @@ def test_a_limit_bounds_the_rows_considered(finished: RunDir, tmp_path: Path) ->
 
 def test_a_changed_problem_changes_what_verify_is_keyed_by(finished: RunDir) -> None:
     (unit,) = plan_verify(finished, None)
-    assert set(unit.inputs) == {"candidates", "programs", "tests", "problems"}
+    assert set(unit.inputs) == {"candidates", "programs", "tests", "suites", "problems"}
