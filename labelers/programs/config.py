@@ -22,8 +22,8 @@ class DecomposeConfig:
     """Settings of `decompose`, which keeps problems whose reference is made of functions and passes.
 
     Attributes:
-        min_functions: fewest module-level functions of a program; methods count where a language has
-            nothing else.
+        min_functions: fewest module-level functions of a program, methods of a class Solution among them;
+            all methods count in other languages than Python.
         max_functions: most functions of a program, methods included.
         max_references: published solutions of a problem that are tried, the first one included.
         rewrites: times that the model of `[model]`, where there is one, is asked to rewrite a solution

@@ -173,8 +173,8 @@ class Decomposer:
             return _Refused("entry_point_missing", f"no function {entry!r}")
         if len(spans) > self.config.max_functions:
             return _Refused("too_many_functions", f"{len(spans)}, more than {self.config.max_functions}")
-        # Methods are the functions of a language that knows no others.
-        counted = outside if language == "Python" else spans
+        # Methods are the functions of a language that knows no others; those of class Solution are called.
+        counted = [span for span in spans if language != "Python" or _counts(span)]
         few = _Refused("too_few_functions", f"{len(counted)}, fewer than {self.config.min_functions}")
         short = len(counted) < self.config.min_functions
         if short and not (self.config.extract or self.client):
@@ -199,6 +199,10 @@ class Decomposer:
             prompt_version=prompt_version,
             suite_kind=suite.kind,
         )
+
+
+def _counts(span: FunctionSpan) -> bool:
+    return span.kind in ("function", "method") and "." not in runs.entry_of(span.name)
 
 
 def _not_passed(verdict: Verdict) -> _Refused:

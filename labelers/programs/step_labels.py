@@ -36,11 +36,11 @@ from labelers.programs import runs
 from labelers.programs.answers import place
 from labelers.programs.config import VerifyConfig
 from labelers.programs.decompose import module_functions
+from labelers.programs.harvest import as_function
 from labelers.programs.outcomes import Suite, Verdict, shown_call
 from labelers.programs.suites import prompt_of
 from labelers.programs.unit_tests import failures
 from sandbox import Call, ErrorRecord, Job, Result
-from sandbox.names import canonical, solution_file
 from sandbox.show import show
 from schemas.ids import split_of
 from schemas.records import FunctionSpan, Generator, Step, StepLabeledCandidate
@@ -99,7 +99,6 @@ class Verifier:
         self.program, self.problem, self.config, self.seed = program, problem, config, seed
         self.scores, self.judge = scores or {}, judge
         self.language = program["language"]
-        self.lang = canonical(self.language)
         self.prompt = prompt_of(problem, program)
         self.tests: dict[str, list[_Test]] = {span["name"]: [] for span in program["functions"]}
         for test in tests if config.steps != "none" else ():
@@ -121,8 +120,8 @@ class Verifier:
         fresh = [one.program for one in asked if one.program not in self.outcomes]
         verdicts = self.suite.judge(fresh, self.config.workers, self.config.retries)
         self.outcomes.update(zip(fresh, verdicts, strict=True))
-        self._execute([job for one in asked for job in one.among_reference.values()])
-        self._execute([job for one in asked for job in one.among_own.values()])
+        self._execute([item for one in asked for item in one.among_reference.items()])
+        self._execute([item for one in asked for item in one.among_own.items()])
         judged = self.judge(candidates) if self.judge is not None else [{} for _ in candidates]
         for one, said in zip(asked, judged, strict=True):
             yield Keep((self._row(one, said),))
@@ -148,14 +147,18 @@ class Verifier:
 
     def _job(self, code: str, name: str) -> Job:
         calls = [call for call, _ in self.tests[name]]
-        return Job("calls", {solution_file(self.lang): code}, name, calls, lang=self.lang, limits=self.bounds)
+        if self.program["entry_point"] is None and self.language == "Python":
+            # Its own statements read an input that is not there; what cannot be loaded without them fails.
+            code = as_function(code) or code
+        return runs.calls_job(code, name, calls, self.bounds, lang=self.language)
 
-    def _execute(self, jobs: Sequence[Job]) -> None:
+    def _execute(self, jobs: Sequence[tuple[str, Job]]) -> None:
         """Run what has not been run yet; of a run only the label is kept, not the values."""
-        fresh = {key: job for job in jobs if (key := _key(job)) not in self.labels}
-        results = runs.run_all(fresh.values(), self.config.workers, self.config.retries)
-        for (key, job), result in zip(fresh.items(), results, strict=True):
-            self.labels[key] = _label(result, job.entry, self.tests[job.entry])
+        fresh = {key: (name, job) for name, job in jobs if (key := _key(job)) not in self.labels}
+        jobs_alone = (job for _, job in fresh.values())
+        results = runs.run_all(jobs_alone, self.config.workers, self.config.retries)
+        for (key, (name, _)), result in zip(fresh.items(), results, strict=True):
+            self.labels[key] = _label(result, name, self.tests[name])
 
     def _row(self, asked: _Asked, judged: Mapping[str, int | None]) -> StepLabeledCandidate:
         verdict, candidate = self.outcomes[asked.program], asked.candidate

@@ -10,6 +10,7 @@ from labelers.programs import config
 from labelers.programs.decompose import decompose
 from labelers.programs.reasons import REASONS
 from labelers.programs.suites import suites
+from schemas.records import ProblemTest
 from schemas.stage import Drop
 
 ALONE = """\
@@ -23,6 +24,7 @@ class Note:
 """
 
 
+METHODS = {"total": "self.twice(x) + 2", "twice": "2 * x"}
 TRIVIAL = "def total(x):\n    return x + 1\n"
 
 
@@ -96,6 +98,14 @@ def test_another_published_solution_stands_in_for_one_that_fails() -> None:
 def test_no_more_published_solutions_are_tried_than_the_settings_say() -> None:
     problem = problem_of(SOLUTION.replace("// 10", "// 9"), references=["(", SOLUTION])
     assert reason(problem, config.DecomposeConfig(max_references=2)) == "reference_fails_suite"
+
+
+def test_methods_of_class_solution_are_functions_of_a_program() -> None:
+    methods = "".join(f"    def {name}(self, x):\n        return {body}\n" for name, body in METHODS.items())
+    call = ProblemTest(kind="call", code=None, stdin=None, stdout=None, args="[3]", expected="8")
+    program = program_of(problem_of(f"class Solution:\n{methods}", entry="total", tests=[call]))
+    assert [one["name"] for one in program["functions"]] == ["Solution.total", "Solution.twice"]
+    assert (program["decomposed_by"], program["suite_kind"]) == ("as-written", "calls")
 
 
 def test_the_program_says_how_its_suite_runs() -> None:
