@@ -256,9 +256,9 @@ def export_run(
         raise AssayError(f"{beside}: is in the way; remove it, or give another --out")
     recipe = run.root / "recipe.toml"
     with run.lock():
-        if seed is None:
-            seed = Recipe.load(recipe).seed if recipe.exists() else Recipe().seed
-        exporter = Exporter(run, asked, shape, seed)
+        settings = Recipe.load(recipe) if recipe.exists() else Recipe()
+        asked = dataclasses.replace(asked, counts=settings.verify.steps)
+        exporter = Exporter(run, asked, shape, settings.seed if seed is None else seed)
         try:
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir(parents=True)
