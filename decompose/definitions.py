@@ -151,6 +151,16 @@ def items(tree: Tree, data: bytes, language: str) -> list[Item]:
     return found
 
 
+def starts(tree: Tree, language: str) -> list[int]:
+    """Where the definitions of a tree begin, and other nodes that may be one, in order.
+
+    Raises:
+        SourceError: the text was made to be slow.
+    """
+    found = _captures(_query(language), tree).get("definition", [])
+    return sorted(node.start_byte for node in found)
+
+
 @functools.cache
 def _import_query(language: str) -> Query | None:
     wanted = sorted(syntax_of(language).imports)

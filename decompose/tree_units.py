@@ -135,8 +135,8 @@ class Outline:
 
 def outline(source: Source, language: str) -> Outline:
     """The pieces of a program; what stands under a condition is none."""
-    finder = Finder(source.data, language)
-    finder.walk(source.tree.root_node)
+    finder = Finder(source.tree, source.data, language)
+    finder.walk()
     made = Outline({}, {}, {})
     for scope in finder.scopes:
         if scope.live:
@@ -152,8 +152,8 @@ def outline(source: Source, language: str) -> Outline:
 
 def all_names(source: Source, language: str) -> set[str]:
     """Names that a program binds outside of functions, under conditions too: those of members qualified."""
-    finder = Finder(source.data, language)
-    finder.walk(source.tree.root_node)
+    finder = Finder(source.tree, source.data, language)
+    finder.walk()
     separator = syntax_of(language).separator
     found = {one.base for one in source.definitions} | {one.span.name for one in source.definitions}
     for scope in finder.scopes:

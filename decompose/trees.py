@@ -9,15 +9,16 @@ Time is linear in the text, and nothing recurses.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tree_sitter import Node
+from tree_sitter import Node, Tree
 
 from decompose.definition_types import CLASS_LIKE
-from decompose.definitions import syntax_of
+from decompose.definitions import starts, syntax_of
 from decompose.grammars import MAX_DEPTH, SourceError, encode_source, parse, tree_depth
 from decompose.source import BLANK, Definition, Source, first_error, refuse_lone_returns
 from decompose.tree_bodies import body_of
@@ -94,8 +95,8 @@ def read(code: str, language: str) -> Source:
         raise SourceError(f"nested {levels} levels deep, more than {MAX_DEPTH}")
     if tree.root_node.has_error:
         raise SourceError(f"line {first_error(tree)}: not the syntax of {language}")
-    finder = Finder(data, language)
-    found = finder.walk(tree.root_node)
+    finder = Finder(tree, data, language)
+    found = finder.walk()
     definitions = tuple(_named_apart(found, language))
     reading = READINGS[language]
     calls = Calls(definitions, data, language, finder.classes)
@@ -134,7 +135,10 @@ class Finder:
         scopes: what holds statements or members outside of functions, the whole program first.
     """
 
-    def __init__(self, data: bytes, language: str) -> None:
+    def __init__(self, tree: Tree, data: bytes, language: str) -> None:
+        self.root = tree.root_node
+        # What holds no definition is not gone through: a table of numbers may be most of a program.
+        self.starts = starts(tree, language)
         self.data = data
         self.language = language
         self.syntax = syntax_of(language)
@@ -148,10 +152,10 @@ class Finder:
         self.scopes: list[Scope] = []
         self.line_end = -1
 
-    def walk(self, root: Node) -> list[_Found]:
-        """The definitions below a node, in order of position."""
-        stack = [_Place(root, "", "", True, None)]
-        self.scopes.append(Scope("", "", root, root, True))
+    def walk(self) -> list[_Found]:
+        """The definitions of the tree, in order of position."""
+        stack = [_Place(self.root, "", "", True, None)]
+        self.scopes.append(Scope("", "", self.root, self.root, True))
         while stack:
             here = stack.pop()
             kind = self.syntax.definitions.get(here.node.type)
@@ -159,11 +163,17 @@ class Finder:
                 self.above.note(here.node)
             elif kind in _KINDS:
                 self._define(here, here.node, self.naming.name(here.node), kind)
+            elif not self._holds(here.node) and here.node.type != "export_statement":
+                continue
             elif (inner := self._valued(here)) is not None or (inner := self._scoped(here, kind)) is not None:
                 stack += inner
             elif here.node.type not in self.reading.closed:
                 stack += self._plain(here)
         return self.found
+
+    def _holds(self, node: Node) -> bool:
+        at = bisect.bisect_left(self.starts, node.start_byte)
+        return at < len(self.starts) and self.starts[at] < node.end_byte
 
     def _plain(self, here: _Place) -> list[_Place]:
         """What lies in a node that is neither a definition nor names what is in it."""
