@@ -196,14 +196,14 @@ def test_trouble_that_passes_costs_no_answer(trouble: Action) -> None:
 
 
 def test_a_slow_answer_is_asked_for_again_after_its_time() -> None:
-    slow = iter([5.0])
+    slow = iter([30.0])
 
     def script(asked: dict[str, Any]) -> Action:
         return says("x", seconds=next(slow, 0.0))
 
-    with LoopbackModel(script) as server, Client(server.config(timeout_s=0.3)) as client:
+    with LoopbackModel(script) as server, Client(server.config(timeout_s=1.0)) as client:
         assert texts(client, "a") == ["x"]
-    assert client.account.retries == 1
+    assert client.account.retries >= 1
 
 
 def test_the_wait_that_a_server_asks_for_holds_for_all_requests() -> None:
@@ -412,22 +412,32 @@ def asker(server: LoopbackModel, path: Path) -> subprocess.Popen[str]:
 
 def test_a_kill_in_the_middle_repeats_nothing_that_was_answered(tmp_path: Path) -> None:
     path = tmp_path / "calls.sqlite"
-    with LoopbackModel(lambda asked: says(last(asked).upper(), seconds=0.01)) as server:
+    dead = threading.Event()
+
+    def script(asked: dict[str, Any]) -> Action:
+        if int(last(asked)[1:]) >= 30 and not dead.is_set():
+            # Under way when the client is killed.
+            dead.wait(timeout=60)
+            return drops()
+        return upper(asked)
+
+    with LoopbackModel(script) as server:
         killed = asker(server, path)
         assert killed.stdout is not None
-        shown = [killed.stdout.readline().strip() for _ in range(20)]
+        shown = [killed.stdout.readline().strip() for _ in range(30)]
         os.kill(killed.pid, signal.SIGKILL)
         killed.communicate()
-        assert shown == [f"Q{n}" for n in range(20)]
+        dead.set()
+        assert shown == [f"Q{n}" for n in range(30)]
         kept = int(totals(path)["calls"])
-        before = len(server.asked)
         again = asker(server, path)
         out, _ = again.communicate(timeout=60)
         assert out.split() == [f"Q{n}" for n in range(50)]
-        assert 20 <= kept < 50
-        assert len(server.asked) - before == 50 - kept
+        assert kept == 30
+        asked = Counter(server.prompts())
+        assert all(asked[f"q{n}"] == 1 for n in range(30))
         # Only what was under way at the kill was asked twice.
-        assert sum(n - 1 for n in Counter(server.prompts()).values()) <= 4
+        assert sum(n - 1 for n in asked.values()) <= 4
 
 
 def test_two_processes_share_a_file_of_calls(tmp_path: Path) -> None:
