@@ -18,7 +18,7 @@ REASONS: dict[str, str] = {
 """Reason code of a dropped row -> what it says."""
 
 SUITE_REASONS: dict[str, str] = {
-    "method": "methods are not called from outside, but for those of a class Solution",
+    "method": "methods and operators are not called from outside, but for methods of a class Solution",
     "never_called": "no call of it was recorded, and no type says what it takes",
     "reads_clock": "it, or a function that it calls, asks for the time or the date",
     "no_mutants": "no fault can be put into it",

@@ -45,6 +45,9 @@ _COMPILED = frozenset({"C", "C++", "C#", "Go", "Java", "Rust", "TypeScript"})
 # than these after it.
 _TIMES, _FEWEST_STEPS, _MOST_STEPS = 20, 20_000, 200_000
 _MAX_SHOWN = 240
+_NAME = re.compile(r"[^\W\d][\w$]*[?!]?|\$[\w$]*")
+# Times that a call which killed what was left is preferred to another as a start.
+_LIKED = 4
 # A function that reads the clock gives another value on another day.
 _CLOCK = re.compile(
     r"\b(?:datetime|date)\s*\.\s*(?:now|today|utcnow)\s*\(|\btime\s*\.\s*(?:localtime|gmtime|ctime|strftime|time)\s*\("
@@ -127,8 +130,9 @@ def harvest(
 def callable_from_outside(span: Mapping[str, Any]) -> bool:
     """Whether the sandbox can call a function: one of no class, or a method of class Solution."""
     name = runs.entry_of(span["name"])
-    inner = "." in name or "::" in name
-    return not inner and (name == span["name"] or span["kind"] == "method")
+    # An operator of C++ or Ruby has no name that can be called.
+    named = _NAME.fullmatch(name) is not None
+    return named and (name == span["name"] or span["kind"] == "method")
 
 
 def _known(
@@ -289,15 +293,18 @@ class _Maker:
                 # Only what the reference answers is a place to start from.
                 fitting = {runs.call_text(one.call) for one in found}
                 inputs.known = [call for call in inputs.known if runs.call_text(call) in fitting]
-            inputs.known += [one.call for one in found if one.source not in (HARVESTED,)]
+            inputs.known += [one.call for one in found if one.source != HARVESTED]
             found = self._noticing(found, stub)
             first = len(self.tests)
             killing = self._try(found, alive, number == 0)
             if number == 0:
                 alive = list(range(len(self.faults)))
-            later += range(first, len(self.tests)) if number else []
+            fresh = range(first, len(self.tests)) if number else range(0)
+            later += fresh
+            # What killed a mutant that was left is a good place to look for more.
+            inputs.known += [self.tests[index].call for index in fresh] * _LIKED
             alive = [index for index in alive if index not in killing]
-            if not alive or not inputs.known:
+            if not alive or not drawn:
                 break
         self._complete(later, alive)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from decompose.functions import functions
 from labelers.programs import config, runs
 from labelers.programs.reasons import SUITE_REASONS
-from labelers.programs.unit_tests import HARVESTED, failures, greedy_cover, harvest
+from labelers.programs.unit_tests import HARVESTED, callable_from_outside, failures, greedy_cover, harvest
 from sandbox import Call, ErrorRecord, Result
 from schemas.declare import as_row
 from schemas.errors import AssayError
@@ -215,6 +215,27 @@ def test_proposed_calls_are_observed_and_keep_their_source() -> None:
     found = [(test["function"], test["shown"]) for test in tests if test["source"] == "some-model"]
     assert found == [("add_tax", "add_tax(7070) -> 7777")]
     assert {one["reason"]: one["count"] for one in rows["add_tax"]["dropped"]}["invalid_input"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "callable_"),
+    [
+        ("f", "function", True),
+        ("Solution.f", "method", True),
+        ("Solution::f", "method", True),
+        ("empty?", "function", True),
+        ("$f", "function", True),
+        ("Other.f", "method", False),
+        ("Solution.inner.f", "method", False),
+        ("Solution.f", "constructor", False),
+        ("operator+", "function", False),
+        ("space::f", "function", False),
+        ("#f", "method", False),
+        ("", "function", False),
+    ],
+)
+def test_what_can_be_called_from_outside(name: str, kind: str, callable_: bool) -> None:
+    assert callable_from_outside({"name": name, "kind": kind}) is callable_
 
 
 def test_a_boundary_that_the_suite_misses_is_found() -> None:
