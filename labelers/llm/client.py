@@ -80,6 +80,7 @@ class Client:
         self._account = Account()
         self._account_kept = time.monotonic()
         self._answered = False
+        self._closed = False
         self._stopped: AssayError | None = None
         self._flying: dict[str, asyncio.Task[Stored]] = {}
         self._not_before = 0.0
@@ -164,6 +165,7 @@ class Client:
             self._loop = None
         if self._recording is not None:
             self._recording.close()
+        self._closed = True
         self._store.close()
 
     async def _end(self) -> None:
@@ -386,6 +388,9 @@ class Client:
         return Stored(answer.text, answer.finish, None, answer.served, counted_in, counted_out, cost, seconds)
 
     def _keep_account(self) -> None:
+        if self._closed:
+            # Replies that nobody drew are let go of after the client.
+            return
         self._account_kept = time.monotonic()
         self._store.keep_account(self._account)
 

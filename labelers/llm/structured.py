@@ -67,13 +67,14 @@ def _no_constant(name: str) -> Any:
 
 def _complaint(value: Any, schema: Mapping[str, Any]) -> str | None:
     try:
-        errors = sorted(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value), key=str)
+        # The first of them: a hostile answer may have as many as it has values.
+        error = next(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value), None)
     except RecursionError:
         return "nested too deeply"
-    if not errors:
+    if error is None:
         return None
-    where = "".join(f"[{part!r}]" for part in errors[0].absolute_path)
-    return f"{where}: {errors[0].message}"[:500].removeprefix(": ")
+    where = "".join(f"[{part!r}]" for part in error.absolute_path)
+    return f"{where}: {error.message}"[:500].removeprefix(": ")
 
 
 @functools.lru_cache(maxsize=64)

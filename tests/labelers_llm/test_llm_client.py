@@ -480,3 +480,28 @@ def test_every_request_has_one_reply_whatever_is_repeated_or_fails(prompts: list
         account = client.account
         assert account.calls + account.cached + account.failed == len(prompts) or "bad" in prompts
         assert account.calls == len(set(prompts) - {"bad"})
+
+
+def test_replies_that_nobody_drew_are_let_go_of_after_the_client() -> None:
+    with LoopbackModel(upper) as server:
+        with Client(server.config()) as client:
+            replies = client.ask(req(str(n)) for n in range(200))
+            assert next(replies).text == "0"
+        replies.close()
+        assert len(server.asked) < 200
+
+
+def test_many_threads_may_ask_one_client() -> None:
+    found: dict[int, list[str]] = {}
+    with LoopbackModel(upper) as server, Client(server.config()) as client:
+
+        def ask(number: int) -> None:
+            found[number] = texts(client, *(f"q{(n * number) % 20}" for n in range(40)))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in (1, 3, 7, 9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(server.asked) == 20
+    assert found == {number: [f"Q{(n * number) % 20}" for n in range(40)] for number in (1, 3, 7, 9)}
