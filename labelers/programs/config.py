@@ -41,8 +41,8 @@ class DecomposeConfig:
     max_references: int = 3
     rewrites: int = 2
     extract: bool = True
-    cpu_s: float = 5.0
-    wall_s: float = 20.0
+    cpu_s: float = 2.0
+    wall_s: float = 10.0
     memory_mb: int = 512
     workers: int = 2
 
@@ -88,7 +88,7 @@ class TestsConfig:
     rounds: int = 4
     max_tests: int = 60
     max_steps: int = 20_000
-    cpu_s: float = 2.0
+    cpu_s: float = 1.0
     wall_s: float = 8.0
     suite_cpu_s: float = 10.0
     suite_wall_s: float = 40.0
@@ -169,10 +169,10 @@ class VerifyConfig:
     judge: bool = False
     all_tests: bool = True
     test_share: float = 0.1
-    cpu_s: float = 2.0
-    wall_s: float = 10.0
-    suite_cpu_s: float = 5.0
-    suite_wall_s: float = 20.0
+    cpu_s: float = 1.0
+    wall_s: float = 8.0
+    suite_cpu_s: float = 2.0
+    suite_wall_s: float = 10.0
     memory_mb: int = 512
     retries: int = 1
     workers: int = 2
