@@ -266,6 +266,17 @@ def as_function(code: str) -> str | None:
         return None
 
 
+def loadable(program: Mapping[str, Any], code: str) -> str:
+    """A version of a program, as it can be loaded to call its functions.
+
+    A Python program without an entry point reads its input when it is loaded, and there is none: its own
+    statements are put away. Where that cannot be done the text stays as it is, and loading it fails.
+    """
+    if program["entry_point"] is None and program["language"] == "Python":
+        return as_function(code) or code
+    return code
+
+
 def _stays(node: ast.stmt) -> bool:
     """Whether a statement may run when the program is loaded, before there is any input."""
     if isinstance(node, ast.Assign | ast.AnnAssign):

@@ -36,7 +36,7 @@ from labelers.programs import runs
 from labelers.programs.answers import place
 from labelers.programs.config import VerifyConfig
 from labelers.programs.decompose import module_functions
-from labelers.programs.harvest import as_function
+from labelers.programs.harvest import loadable
 from labelers.programs.outcomes import Suite, Verdict, shown_call
 from labelers.programs.suites import prompt_of
 from labelers.programs.unit_tests import failures
@@ -147,10 +147,8 @@ class Verifier:
 
     def _job(self, code: str, name: str) -> Job:
         calls = [call for call, _ in self.tests[name]]
-        if self.program["entry_point"] is None and self.language == "Python":
-            # Its own statements read an input that is not there; what cannot be loaded without them fails.
-            code = as_function(code) or code
-        return runs.calls_job(code, name, calls, self.bounds, lang=self.language)
+        text = loadable(self.program, code)
+        return runs.calls_job(text, name, calls, self.bounds, lang=self.language)
 
     def _execute(self, jobs: Sequence[tuple[str, Job]]) -> None:
         """Run what has not been run yet; of a run only the label is kept, not the values."""

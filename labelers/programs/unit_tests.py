@@ -27,7 +27,16 @@ from labelers.programs import runs
 from labelers.programs.config import TestsConfig
 from labelers.programs.coverage import counted
 from labelers.programs.declared import literals_of, parameters_of
-from labelers.programs.harvest import HARVESTED, Harvest, InfraError, Runner, call_tests, record, watch
+from labelers.programs.harvest import (
+    HARVESTED,
+    Harvest,
+    InfraError,
+    Runner,
+    call_tests,
+    loadable,
+    record,
+    watch,
+)
 from labelers.programs.inputs import Inputs
 from labelers.programs.kills import Failed, failures, greedy_cover, judged
 from labelers.programs.observe import Given, Observed, Observer
@@ -262,7 +271,8 @@ class _Maker:
             rng(self.seed, "inputs", f"{self.program['id']}/{self.name}"),
             self.config.max_call_bytes,
         )
-        observer = Observer(self.code, self.name, self.language, self.config, self.run, self.dropped)
+        code = loadable(self.program, self.code)
+        observer = Observer(code, self.name, self.language, self.config, self.run, self.dropped)
         observer.show(one.recorded[1] for one in given if one.recorded and one.recorded[0] == "error")
         inputs.learn(known)
         inputs.look()
@@ -312,7 +322,9 @@ class _Maker:
         """The tests that fail when the function does nothing."""
         if not tests:
             return []
-        job = runs.calls_job(stub, self.name, [one.call for one in tests], self.bounds, lang=self.language)
+        calls = [one.call for one in tests]
+        text = loadable(self.program, stub)
+        job = runs.calls_job(text, self.name, calls, self.bounds, lang=self.language)
         (result,) = self.run([job])
         # What does nothing does so in every call: where it ends the process, as in C, the others would.
         failing = sorted(
@@ -350,7 +362,7 @@ class _Maker:
         most = max(_FEWEST_STEPS, min(_TIMES * slowest, slowest + _MOST_STEPS))
         asked = []
         for index in which:
-            code, entry = self.faults[index].code, self.name
+            code, entry = loadable(self.program, self.faults[index].code), self.name
             marks: tuple[str | None, str | None] = (None, None)
             program = counted(code, self.name, most) if self.language == "Python" else None
             if program is not None:

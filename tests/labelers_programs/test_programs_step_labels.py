@@ -21,7 +21,7 @@ from labelers.programs.suites import prompt_of
 from sandbox import STATUSES
 from schemas.declare import validate
 from schemas.ids import split_of
-from schemas.records import StepLabeledCandidate
+from schemas.records import ProblemTest, StepLabeledCandidate
 
 CUT = SOLUTION.index("def add_tax")
 CANDIDATES = {
@@ -354,3 +354,40 @@ def test_selected_tests_alone_are_used_when_asked_for(every: bool) -> None:
     found: Any = outcome.records[0]
     used = len(tests) if every else sum(test["selected"] for test in tests)
     assert sum(step.tests_run for step in found.steps) == used
+
+
+READS = """\
+def gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def lcm(a, b):
+    return a // gcd(a, b) * b
+
+
+for _ in range(int(input())):
+    a, b = map(int, input().split())
+    print(lcm(a, b))
+"""
+
+
+def test_functions_of_a_program_that_reads_its_input_are_labelled() -> None:
+    inputs = [("1\n4 6\n", "12\n"), ("2\n7 5\n9 6\n", "35\n18\n")]
+    tests = [
+        ProblemTest(kind="stdin", code=None, stdin=given, stdout=printed, args=None, expected=None)
+        for given, printed in inputs
+    ]
+    problem = problem_of(READS, tests=tests, entry_point=None)
+    program = program_of(problem)
+    verifier = Verifier(program, problem, harvested(problem, program), VERIFY, 0)
+    faulty = READS.replace("a // gcd", "b // gcd")
+    unread = READS.replace("int(input())", "3 * int(input())")
+    found: Any = [
+        outcome.records[0]
+        for outcome in verifier.label([candidate_of(program, code) for code in (READS, faulty, unread)])
+    ]
+    assert [row.outcome for row in found] == [1, 0, 0]
+    assert [[step.label for step in row.steps] for row in found] == [[1, 1], [1, 0], [1, 1]]
+    assert found[2].conflict == "o0_allz1"
