@@ -223,7 +223,7 @@ class Calls:
 
     def _namespace(self, owner: str) -> str:
         """What is around a function without the classes."""
-        while owner in self.classes:
+        while owner and owner in self.classes:
             owner = owner.rpartition(self.separator)[0]
         return owner
 

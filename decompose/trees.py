@@ -163,7 +163,7 @@ class Finder:
                 self.above.note(here.node)
             elif kind in _KINDS:
                 self._define(here, here.node, self.naming.name(here.node), kind)
-            elif not self._holds(here.node) and here.node.type != "export_statement":
+            elif not self._holds(here.node) and here.node.type not in ("program", "export_statement"):
                 continue
             elif (inner := self._valued(here)) is not None or (inner := self._scoped(here, kind)) is not None:
                 stack += inner
@@ -254,7 +254,8 @@ class Finder:
         live = here.live and not self._conditional(node)
         if kind not in ("namespace", "module"):
             live = live and bool(name)
-            self.classes.setdefault(path, []).append(node)
+            if name:
+                self.classes.setdefault(path, []).append(node)
         self.scopes.append(Scope(path, kind or "class", node, body, live))
         inner: list[_Place] = []
         for child in reversed(node.named_children):
