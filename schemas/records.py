@@ -304,9 +304,11 @@ class FunctionSuite:
     function: str = column("qualified name of the function")
     tests: Int32 = column("tests that were kept")
     selected: Int32 = column("of these, in the smallest greedy set with the same kills")
-    mutants: list[MutantFate] = column("the faults that tests were tried on, in order of `tests.kills`")
+    mutants: list[MutantFate] = column(
+        "the faults that tests were tried on, in order of `tests.kills`; the first does nothing"
+    )
     mutation_score: float | None = column(
-        "share of the mutants that are killed; null without tests or mutants"
+        "share of the mutants that are killed, the first left out; null without tests or mutants"
     )
     coverage: float | None = column(
         "share of the function's statements that kept tests run; null without tests"

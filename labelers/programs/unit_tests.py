@@ -3,9 +3,11 @@
 In: a `Program` row, its `Problem` row, and calls that somebody proposes, such as a model. Out: the
 `FunctionTest`s and one `FunctionSuite` a function. Calls come from the suite, while it runs (`harvest`),
 from whoever proposes some, and from inputs that are made (`inputs`). One becomes a test of its function if
-it can be one (`observe`), fails when the function's body does nothing, and fails on at least one of the
-function's mutants, first-order faults drawn by the seed. All calls of the first round meet all mutants;
-further inputs are made for the mutants that are left, a bounded number of rounds.
+it can be one (`observe`) and fails on at least one of the function's mutants: the stub, whose body does
+nothing, and first-order faults drawn by the seed. A function has tests if one of them fails on the stub; a
+call that comes to nothing, as the stub does, is a test where it tells another mutant. All calls of the
+first round meet all mutants; further inputs are made for the mutants that are left, a bounded number of
+rounds.
 A mutant that does not end in time is killed by the call during which time ran out: in Python, more
 statements than many times what the slowest call takes, so that no machine decides it. A mutant that no
 compiler takes is none. Methods are not called from outside, but for those of a class Solution.
@@ -48,6 +50,9 @@ from schemas.records import Count, FunctionSuite, FunctionTest, MutantFate
 from schemas.stage import Drop, Keep, Outcome
 
 __all__ = ["HARVESTED", "Counts", "failures", "greedy_cover", "harvest"]
+
+STUB = "stub"
+"""Operator of the first mutant, which does nothing; the mutation score leaves it out."""
 
 _COMPILED = frozenset({"C", "C++", "C#", "Go", "Java", "Rust", "TypeScript"})
 # A mutant is late after so many times the steps of the slowest call: after no fewer than these, and no later
@@ -253,12 +258,14 @@ class _Maker:
         compiled = self.language in _COMPILED
         limit = self.config.max_compiled_mutants if compiled else self.config.max_mutants
         try:
-            self.faults = mutants(self.code, self.name, limit=limit, rng=draw, language=self.language)
             others = [one["name"] for one in self.program["functions"] if one["name"] != self.name]
             stub = skeleton(self.code, keep=others, language=self.language)
+            ends = self.span["start_byte"], self.span["end_byte"]
+            self.faults = [
+                Mutant(stub, STUB, self.name, *ends, f"{self.name} does nothing"),
+                *mutants(self.code, self.name, limit=limit, rng=draw, language=self.language),
+            ]
         except (SourceError, AssayError):
-            return self.nothing("no_mutants"), []
-        if not self.faults:
             return self.nothing("no_mutants"), []
         parameters = parameters_of(self.span["signature"], self.language, self.name)
         known = [one.call for one in given]
@@ -276,7 +283,7 @@ class _Maker:
         observer.show(one.recorded[1] for one in given if one.recorded and one.recorded[0] == "error")
         inputs.learn(known)
         inputs.look()
-        self._rounds(given, inputs, observer, stub)
+        self._rounds(given, inputs, observer)
         return self._finish(observer, bool(known), skipped)
 
     def _reads_clock(self) -> bool:
@@ -289,7 +296,7 @@ class _Maker:
             if one["name"] in reached
         )
 
-    def _rounds(self, given: Sequence[Given], inputs: Inputs, observer: Observer, stub: str) -> None:
+    def _rounds(self, given: Sequence[Given], inputs: Inputs, observer: Observer) -> None:
         alive = list(range(len(self.faults)))
         later: list[int] = []
         for number in range(max(1, self.config.rounds)):
@@ -304,9 +311,8 @@ class _Maker:
                 fitting = {runs.call_text(one.call) for one in found}
                 inputs.known = [call for call in inputs.known if runs.call_text(call) in fitting]
             inputs.known += [one.call for one in found if one.source != HARVESTED]
-            found = self._noticing(found, stub)
             first = len(self.tests)
-            killing = self._try(found, alive, number == 0)
+            killing = self._try(found, alive if number == 0 else [*self._stubs(), *alive], number == 0)
             if number == 0:
                 alive = list(range(len(self.faults)))
             fresh = range(first, len(self.tests)) if number else range(0)
@@ -318,20 +324,9 @@ class _Maker:
                 break
         self._complete(later, alive)
 
-    def _noticing(self, tests: list[Observed], stub: str) -> list[Observed]:
-        """The tests that fail when the function does nothing."""
-        if not tests:
-            return []
-        calls = [one.call for one in tests]
-        text = loadable(self.program, stub)
-        job = runs.calls_job(text, self.name, calls, self.bounds, lang=self.language)
-        (result,) = self.run([job])
-        # What does nothing does so in every call: where it ends the process, as in C, the others would.
-        failing = sorted(
-            {*failures(result, [one.expected for one in tests]), *range(len(result.outputs), len(tests))}
-        )
-        self.dropped["passes_on_stub"] += len(tests) - len(failing)
-        return [tests[index] for index in failing]
+    def _stubs(self) -> list[int]:
+        """Index of the mutant that does nothing; none where it did not compile."""
+        return [index for index, one in enumerate(self.faults[:1]) if one.operator == STUB]
 
     def _try(self, tests: list[Observed], alive: Sequence[int], first: bool) -> set[int]:
         """Try tests on mutants, keep those that kill one, and say which mutants died."""
@@ -373,6 +368,11 @@ class _Maker:
         for (index, _, marks), result in zip(asked, self.run([job for _, job, _ in asked]), strict=True):
             stillborn = result.status == "compile_error"
             found[index] = None if stillborn else judged(result, expected, *marks)
+            if not stillborn and index in self._stubs():
+                # What does nothing does so in every call: where it ends the process, as in C, all would fail.
+                later = range(len(result.outputs), len(expected))
+                failed = judged(result, expected, *marks)
+                found[index] = Failed(sorted({*failed.indices, *later}), failed.timeouts)
         return found
 
     def _complete(self, later: Sequence[int], alive: Sequence[int]) -> None:
@@ -381,7 +381,8 @@ class _Maker:
             return
         tests = [self.tests[index] for index in later]
         slow = {mutant for killed in self.kills.values() for mutant, late in killed if late}
-        which = [index for index in range(len(self.faults)) if index not in slow and index not in alive]
+        met = {*slow, *alive, *self._stubs()}
+        which = [index for index in range(len(self.faults)) if index not in met]
         for mutant, failed in self._on_mutants(tests, which).items():
             for index in failed.indices if failed else ():
                 kills = self.kills[later[index]]
@@ -393,12 +394,14 @@ class _Maker:
     ) -> tuple[FunctionSuite, list[FunctionTest]]:
         kills = [sorted(mutant for mutant, _ in self.kills[index]) for index in range(len(self.tests))]
         chosen = greedy_cover(kills)
-        ranked = [*chosen, *(index for index in range(len(self.tests)) if index not in set(chosen))]
-        kept = sorted(ranked[: self.config.max_tests])
+        kept = sorted([*chosen, *self._others(set(chosen))][: self.config.max_tests])
         self.dropped["beyond_max_tests"] += len(self.tests) - len(kept)
         selected = set(chosen) & set(kept)
         if not kept:
             return self.nothing(self._why(known, skipped)), []
+        stubs = set(self._stubs())
+        if stubs and not any(stubs & set(kills[index]) for index in kept):
+            return self.nothing("passes_on_stub"), []
         dead = {mutant for index in kept for mutant in kills[index]}
         by_value = {mutant for index in kept for mutant, late in self.kills[index] if not late}
         suite = dataclasses.replace(
@@ -408,11 +411,28 @@ class _Maker:
             mutants=[
                 _fate(one, index in dead, index in dead - by_value) for index, one in enumerate(self.faults)
             ],
-            mutation_score=len(dead) / len(self.faults),
+            mutation_score=self._score(dead),
             coverage=self._coverage(observer, kept),
             reason=None,
         )
         return suite, [self._row(index, kills[index], index in selected) for index in kept]
+
+    def _score(self, dead: set[int]) -> float | None:
+        """Share of the mutants that died, the stub left out."""
+        real = [index for index in range(len(self.faults)) if index not in self._stubs()]
+        return len(dead.intersection(real)) / len(real) if real else None
+
+    def _others(self, chosen: set[int]) -> list[int]:
+        """Tests beside the chosen ones, best first: what the suite calls, then other paths in turn."""
+        rest = [index for index in range(len(self.tests)) if index not in chosen]
+        turns: Counter[tuple[bool, frozenset[int]]] = Counter()
+        ranks = {}
+        for index in rest:
+            made = self.tests[index].source != HARVESTED
+            path = made, self.tests[index].statements
+            ranks[index] = (made, turns[path], index)
+            turns[path] += 1
+        return sorted(rest, key=ranks.__getitem__)
 
     def _coverage(self, observer: Observer, kept: Sequence[int]) -> float | None:
         if observer.counted is None or not observer.counted.statements:

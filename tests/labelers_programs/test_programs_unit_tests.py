@@ -57,7 +57,8 @@ def test_every_test_kills_a_mutant_and_selected_ones_kill_as_many(golden: list[d
         assert all(test["kills"] for test in tests)
         every = {kill for test in tests for kill in test["kills"]}
         assert {kill for test in tests if test["selected"] for kill in test["kills"]} == every
-        assert max(every) < TESTS.max_mutants
+        assert max(every) <= TESTS.max_mutants
+        assert 0 in every
 
 
 def test_methods_have_no_tests(golden: list[dict[str, Any]]) -> None:
@@ -89,7 +90,7 @@ def entry(n):
             hopeless(n)
         except (RecursionError, OSError):
             pass
-    return [drawn(n), hashed(n), counted(n), nothing(n), opaque(n), fit(n), Box().get(n)]
+    return [drawn(n), hashed(n), counted(n), nothing(n), refuses(n), opaque(n), fit(n), Box().get(n)]
 
 class Box:
     def get(self, n):
@@ -112,6 +113,10 @@ def changed(xs):
 
 def nothing(n):
     n + 1
+
+def refuses(n):
+    if len(str(n)) == 0:
+        raise ValueError
 
 def opaque(n):
     return lambda: n
@@ -148,10 +153,10 @@ def fit(n):
 
 @pytest.fixture(scope="module")
 def unfit() -> dict[str, dict[str, Any]]:
-    suite = "def check(candidate):\n    for n in range(3):\n        assert len(candidate(n)) == 7\n"
+    suite = "def check(candidate):\n    for n in range(3):\n        assert len(candidate(n)) == 8\n"
     problem = problem_of(UNFIT, suite, entry="entry")
     # The suite cannot travel with a lambda in the answer, so the program is put together by hand.
-    program = program_of(problem_of(UNFIT.replace("opaque(n), ", ""), suite.replace("7", "6"), entry="entry"))
+    program = program_of(problem_of(UNFIT.replace("opaque(n), ", ""), suite.replace("8", "7"), entry="entry"))
     return rows_of(problem, {**program, "code": UNFIT, "functions": spans_of(UNFIT)})[1]
 
 
@@ -162,7 +167,8 @@ def unfit() -> dict[str, dict[str, Any]]:
         ("hashed", "unstable"),
         ("counted", "unstable"),
         ("changed", "mutates_arguments"),
-        ("nothing", "passes_on_stub"),
+        ("nothing", "kills_nothing"),
+        ("refuses", "passes_on_stub"),
         ("opaque", "unencodable"),
         ("lazy", "unencodable"),
         ("constant_time", "never_called"),
