@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from decompose.grammars import SourceError
 from decompose.source import Definition, Source, read
+from decompose.tree_operator_syntax import OPERATIONS
 from schemas.errors import AssayError
 
 
@@ -66,19 +67,19 @@ class Mutant:
 Operators = Callable[[Source, Definition], Iterator[Edit]]
 Fingerprint = Callable[[Source, Definition, Edit | None], bytes]
 
-# A language gives the edits that its operators propose inside one definition, and a digest of the
-# definition's syntax tree after an edit (an error where that does not parse).
-_LANGUAGES = {"Python": ("decompose.python_operators", "propose", "fingerprint")}
-
 
 def _tools(language: str) -> tuple[Operators, Fingerprint]:
-    if language not in _LANGUAGES:
-        raise AssayError(
-            f"{language}: no mutation operators for this language; known are {', '.join(_LANGUAGES)}"
-        )
-    module, propose, fingerprint = _LANGUAGES[language]
-    loaded = importlib.import_module(module)
-    return getattr(loaded, propose), getattr(loaded, fingerprint)
+    """The edits that a language's operators propose inside one definition, and a digest of the definition's
+    syntax tree after an edit (an error where that does not parse).
+    """
+    # The operators make what is declared here.
+    if language == "Python":
+        loaded = importlib.import_module("decompose.python_operators")
+        return loaded.propose, loaded.fingerprint
+    if language in OPERATIONS:
+        return importlib.import_module("decompose.tree_operators").tools(language)  # type: ignore[no-any-return]
+    known = ", ".join(("Python", *OPERATIONS))
+    raise AssayError(f"{language}: no mutation operators for this language; known are {known}")
 
 
 def edits(

@@ -103,8 +103,8 @@ def test_mutants_of_a_function_that_is_not_there_are_an_error() -> None:
 
 
 def test_mutants_of_another_language_are_an_error() -> None:
-    with pytest.raises(AssayError, match="Ruby"):
-        mutants("def f; end", language="Ruby")
+    with pytest.raises(AssayError, match="Kotlin"):
+        mutants("fun f() {}", language="Kotlin")
 
 
 def test_carriage_returns_stay_in_pairs() -> None:
