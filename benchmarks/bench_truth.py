@@ -46,7 +46,7 @@ from schemas.records import Candidate, Generator, StepLabeledCandidate
 from schemas.rundir import RunDir
 from schemas.stage import Keep
 
-LEVELS = ("suite", "entry", "direct")
+LEVELS = ("suite", "entry", "hand", "direct")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ def by_hand(box: Sandbox, program: Mapping[str, Any]) -> Iterator[tuple[Bug, Wit
         differ = not isinstance(one[0], ErrorRecord) and wanted.status == "ok" and repr(one) != repr(two)
         how = "error" if isinstance(two[0], ErrorRecord) else "value"
         told = repr(args), repr(one[0]), repr(two[0]), 1
-        yield bug, Witness("entry", how, *told) if differ else Witness(None, "equal", *told)
+        yield bug, Witness("hand", how, *told) if differ else Witness(None, "equal", *told)
 
 
 def labelled(
@@ -246,7 +246,7 @@ def table(done: Sequence[Planted]) -> Iterator[str]:
     functions = {(one.program["id"], one.bug.function) for one in done}
     places = {one.program["id"] for one in done}
     yield f"{len(done)} bugs in {len(functions)} functions of {len(places)} programs"
-    reached = [one for one in done if one.witness.level in ("suite", "entry")]
+    reached = [one for one in done if one.witness.level != "direct"]
     yield f"{'given by the whole program':34}{share(reached)}"
     for level in LEVELS:
         yield f"{'  witness: ' + level:34}{share([one for one in done if one.witness.level == level])}"

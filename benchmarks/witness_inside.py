@@ -100,7 +100,7 @@ class Place:
         return self.parts[name]
 
     def number(self, one, some, draw):
-        finite = [value for value in some if math.isfinite(value)] or [0]
+        finite = [value for value in some if abs(value) < 1e15] or [0]
         low, high = min(finite), max(finite)
         width = max(4, high - low)
         low = low if low >= 0 else low - width / 2
