@@ -47,7 +47,7 @@ class Witness:
 
     Attributes:
         level: where the input comes from: `suite`, `entry` (the function is given it while the entry point
-            runs on valid inputs), `direct` (made up for the function itself) or `hand`; None without a witness.
+            runs on valid inputs), `direct` (made up for the function itself) or `hand`; None without one.
         how: what the bug does there: `value`, `error` or `no end`; else why there is no witness: `equal` on
             all inputs, `gave up`, `stopped`, or the error that the program raises when it is loaded.
         call: the input.
