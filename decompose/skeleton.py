@@ -14,6 +14,7 @@ from decompose.grammars import SourceError, encode_source, parse, walk
 from decompose.source import BLANK, Source, read
 from schemas.records import FunctionSpan
 
+_COMMENT = re.compile(rb"/[/*]|#(?!\[)")
 _DEF_LINE = re.compile(rb"[ \t\f]*(?:async[ \t]+)?def\b")
 
 
@@ -79,6 +80,11 @@ def splice(code: str, function_name: str, new_function_source: str, language: st
     new = encode_source(new_function_source)
     # Elsewhere indentation has no meaning, and lines of strings are nobody's to move.
     new = _moved(new, target, language) if language == "Python" else new.strip()
+    start = old.start_byte
+    if language != "Python" and target.strip() and _COMMENT.match(new):
+        # Behind other code a comment is not the function's.
+        line = b"\n" + target[: len(target) - len(target.lstrip(b" \t\f"))]
+        new, start = line + new, start + len(line)
     data = source.data[: old.start_byte] + new + source.data[old.end_byte :]
     made = data.decode()
     complaint = f"the new text is not one definition of {function_name!r}"
@@ -90,7 +96,7 @@ def splice(code: str, function_name: str, new_function_source: str, language: st
     if [(d.span.name, d.step) for d in after.definitions] != before:
         raise SourceError(complaint)
     placed = after.step(function_name).span
-    if not _fills(placed, old.start_byte, old.start_byte + len(new), language):
+    if not _fills(placed, start, old.start_byte + len(new), language):
         raise SourceError(complaint)
     return made
 

@@ -118,6 +118,22 @@ class Source:
             return told[0]
         raise SourceError(f"the program has no function {name!r}")
 
+    def counterpart(self, other: Definition) -> Definition:
+        """The step that is the same function as one of another program.
+
+        It has the same name; where only one of the programs has overloads, the same parameter types.
+
+        Raises:
+            SourceError: the program has no such function.
+        """
+        try:
+            return self.step(other.span.name)
+        except SourceError:
+            told = [one for one in self.steps if one.base == other.base and one.suffix == other.suffix]
+            if len(told) == 1:
+                return told[0]
+            raise
+
     def indent_before(self, at: int) -> bytes:
         """What stands before byte `at` on its line."""
         return self.data[self.data.rfind(b"\n", 0, at) + 1 : at]

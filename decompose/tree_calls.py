@@ -14,19 +14,19 @@ from tree_sitter import Node
 from decompose.definitions import syntax_of
 from decompose.grammars import walk
 from decompose.source import Definition
+from decompose.tree_naming import targets
 from decompose.tree_syntax import READINGS
 
 MAX_PARTS = 12
 """Parts of a name that is looked up; `a.b.c` has three."""
 _MOST_PARENTS = 20
+_CONSTRUCTS = frozenset(("argument_list", "initializer_list"))
 _NAMES = frozenset(
     (
         *("identifier", "shorthand_property_identifier_pattern", "shorthand_property_identifier"),
-        *("type_identifier", "constant", "name"),
+        *("type_identifier", "constant", "name", "shorthand_field_identifier"),
     )
 )
-_NOT_BOUND = frozenset(("right", "value", "type", "default_value", "key", "parameters", "size", "arguments"))
-"""Fields of a pattern that hold other things than the names it binds."""
 
 
 class Calls:
@@ -53,6 +53,9 @@ class Calls:
         receiver = self._receiver(definition.node)
         found: list[tuple[int, str]] = []
         for node, field in _with_fields(definition.node):
+            if node.type == "super" and self.language == "Ruby":
+                name = definition.base.rpartition(".")[2]
+                found += [(node.start_byte, one) for one in self._of_parents(owner, name, None)]
             for at, parts, count, made in self._calls(node, field):
                 means = self._means(parts, count, made, owner, receiver, own)
                 found += [(at, name) for name in means]
@@ -87,10 +90,11 @@ class Calls:
                 parts = self.chain(value)
                 if parts is not None:
                     yield value.start_byte, parts, None, False
-        elif kind == "explicit_constructor_invocation":
-            word = node.child_by_field_name("constructor")
-            if word is not None:
-                yield node.start_byte, [self._text(word)], _count(node), True
+        elif kind in ("explicit_constructor_invocation", "constructor_initializer", "field_initializer"):
+            word = next((one for one in node.children if self._text(one) != ":"), node)
+            yield node.start_byte, [self._text(word)], _count(node), True
+        elif self.language == "C++" and kind == "declaration":
+            yield from self._constructed(node)
         elif self.language == "Rust" and kind == "token_tree":
             yield from self._tokens(node)
         elif self.language == "PHP" and kind == "argument" and node.named_child_count:
@@ -99,6 +103,16 @@ class Calls:
                 yield value.start_byte, [self._text(value.named_children[0])], None, False
         elif self.language == "Ruby" and kind == "identifier" and field not in ("method", "name"):
             yield node.start_byte, [self._text(node), ""], None, False
+
+    def _constructed(self, node: Node) -> Iterator[tuple[int, list[str], int | None, bool]]:
+        """The objects that a C++ declaration makes: `Stack s(1), t;`."""
+        told = node.child_by_field_name("type")
+        parts = None if told is None else self.chain(told)
+        for one in node.children_by_field_name("declarator") if parts else ():
+            value = one.child_by_field_name("value") if one.type == "init_declarator" else None
+            if one.type == "identifier" or (value is not None and value.type in _CONSTRUCTS):
+                count = 0 if value is None else value.named_child_count
+                yield one.start_byte, parts or [], count, True
 
     def _called(self, node: Node, fields: tuple[str, ...]) -> list[str] | None:
         if fields == ("",):
@@ -199,13 +213,18 @@ class Calls:
             or (receiver is not None and first == receiver)
         ):
             return self._of_own(parts, count, made, owner, first in reading.parents)
+        if self.language == "Rust" and first in ("crate", "super") and len(parts) > 1:
+            around = self._namespace(owner).rpartition(self.separator)[0] if first == "super" else ""
+            return self._within(around, parts[1:], count)
         if made:
             return self._within(owner, [*parts, *self._constructor(parts[-1])], count)
         if len(parts) > 1:
             if self.language == "Ruby":
                 parts = [*parts[:-1], "self", parts[-1]]
-            shadowed = first in own
-            return [] if shadowed else self._within(owner, parts, count)
+            found = [] if first in own else self._within(owner, parts, count)
+            if not found and self.language == "C++" and first not in own:
+                found = self._within(owner, [*parts, parts[-1]], count)
+            return found
         if first in own and self.language not in ("Java", "Ruby", "PHP"):
             return []
         if reading.implicit:
@@ -242,11 +261,14 @@ class Calls:
         if len(parts) != 2:
             return []
         if parent:
-            for base in self._parents(owner):
-                if found := self._inherited(base, parts[1], count):
-                    return found
-            return []
+            return self._of_parents(owner, parts[1], count)
         return self._inherited(owner, parts[1], count)
+
+    def _of_parents(self, owner: str, name: str, count: int | None) -> list[str]:
+        for base in self._parents(owner):
+            if found := self._inherited(base, name, count):
+                return found
+        return []
 
     def _inherited(self, owner: str, name: str, count: int | None) -> list[str]:
         """A method of a class, or of the nearest class that it derives from."""
@@ -339,29 +361,10 @@ def bound_by(function: Node, language: str) -> frozenset[str]:
                     continue  # a function that is declared here is defined elsewhere
                 # A pattern within a pattern has been looked at with it.
                 if target.end_byte > done or field:
-                    found.update(_pattern(target))
+                    names = (one.text or b"" for one in targets(target, _NAMES))
+                    found.update(name[:200].decode("utf-8", "replace") for name in names)
                     done = max(done, target.end_byte)
     return frozenset(found)
-
-
-def _pattern(node: Node) -> Iterator[str]:
-    """The names in a pattern."""
-    cursor = node.walk()
-    level = 0
-    while True:
-        here = cursor.node
-        skip = level > 0 and cursor.field_name in _NOT_BOUND
-        if here is not None and not skip:
-            if here.type in _NAMES and here.text is not None:
-                found = here.text[:200].decode("utf-8", "replace")
-                yield found
-            if cursor.goto_first_child():
-                level += 1
-                continue
-        while not cursor.goto_next_sibling():
-            if level == 0 or not cursor.goto_parent():
-                return
-            level -= 1
 
 
 def _count(node: Node) -> int | None:

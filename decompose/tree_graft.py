@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from decompose.definitions import syntax_of
-from decompose.grammars import SourceError, walk
+from decompose.grammars import walk
 from decompose.skeleton import splice
 from decompose.source import Definition, Source, read
 from decompose.tree_calls import bound_by
 from decompose.tree_imports import go_package
 from decompose.tree_units import Outline, Unit, outline, words
 
+_MOST_STEPS = 12
+"""Nodes that are gone down to the definition in what is around it."""
 _NAMESPACES = frozenset(("", "namespace", "module"))
 
 
@@ -31,7 +33,7 @@ def graft(reference: str, candidate: str, name: str, language: str) -> str:
     """
     host, guest = read(reference, language), read(candidate, language)
     mine = host.step(name)
-    step = counterpart(mine, guest)
+    step = guest.counterpart(mine)
     text = guest.data[step.span.start_byte : step.span.end_byte].decode()
     made = splice(reference, mine.span.name, text, language)
     plan = _Plan(outline(host, language), outline(guest, language), language)
@@ -39,28 +41,12 @@ def graft(reference: str, candidate: str, name: str, language: str) -> str:
     return _with(made, mine.span.name, plan, language)
 
 
-def counterpart(mine: Definition, guest: Source) -> Definition:
-    """The step of another program that is the same function: by name, and by its parameters' types.
-
-    Raises:
-        SourceError: the program has no such function.
-    """
-    try:
-        return guest.step(mine.span.name)
-    except SourceError:
-        told = [one for one in guest.steps if one.base == mine.base]
-        fitting = [one for one in told if one.suffix == mine.suffix] or told
-        if len(fitting) == 1:
-            return fitting[0]
-        raise
-
-
 class _Plan:
     """What a function needs and the host lacks.
 
     Attributes:
         wanted: pieces of the guest that come along.
-        imports: texts of imports that come along.
+        imports: imports of the guest that come along.
         called: names of functions that what comes along refers to.
     """
 
@@ -70,7 +56,7 @@ class _Plan:
         self.language = language
         self.separator = syntax_of(language).separator
         self.wanted: list[Unit] = []
-        self.imports: list[str] = []
+        self.imports: list[Unit] = []
         self.called: set[str] = set()
         self._seen: set[tuple[int, str]] = set()
         self._tops = {path for path, told in guest.scopes.items() if told[0].kind in _NAMESPACES}
@@ -101,7 +87,8 @@ class _Plan:
         while stack:
             node, scope = stack.pop()
             told = words(node, self.language)
-            own = bound_by(node, self.language)
+            # What a class binds inside of its methods hides nothing from the other ones.
+            own = bound_by(node, self.language) if self._is_function(node) else frozenset()
             plain = (told.plain - own) | told.called
             self.called |= plain
             fresh: list[Unit] = []
@@ -114,12 +101,21 @@ class _Plan:
                 stack += self._want(unit)
         self._stars(unknown)
 
+    def _is_function(self, node: Node) -> bool:
+        syntax = syntax_of(self.language)
+        for _ in range(_MOST_STEPS):
+            kind = syntax.definitions.get(node.type, "")
+            if kind or node.type not in syntax.wrappers or not node.named_child_count:
+                return kind in ("function", "method", "constructor", "property") or "declarator" in node.type
+            node = node.named_children[-1]
+        return False
+
     def _want(self, unit: Unit) -> list[tuple[Node, str]]:
         if (unit.start, unit.text) in self._seen:
             return []
         self._seen.add((unit.start, unit.text))
         if unit.kind == "import":
-            self.imports.append(unit.text)
+            self.imports.append(unit)
             return []
         self.wanted.append(unit)
         found = [(unit.node, unit.scope)]
@@ -168,7 +164,7 @@ class _Plan:
         has = {"".join(one.text.split()) for one in self.host.units[""] if one.kind == "import"}
         for unit in self.guest.units[""]:
             if unit.kind == "import" and not unit.names and "".join(unit.text.split()) not in has:
-                self.imports.append(unit.text)
+                self.imports.append(unit)
 
 
 def _with(code: str, name: str, plan: _Plan, language: str) -> str:
@@ -181,19 +177,20 @@ def _with(code: str, name: str, plan: _Plan, language: str) -> str:
         pieces.append(_imported(source, inside, plan.imports, language))
     top = _top_unit(inside, step)
     at = min(top.start, step.span.start_byte) if top is not None else step.span.start_byte
-    tops: list[str] = []
+    tops: list[tuple[bool, str]] = []
     places: dict[str, int | None] = {}
     for unit in sorted(plan.wanted, key=lambda unit: unit.start):
         if unit.scope not in places:
             places[unit.scope] = _place(inside, unit.scope, step)
         place = places[unit.scope]
         if place is None or unit.holder.type == "impl_item":
-            tops.append(_lifted(unit, language))
+            tops.append((unit.node.type == "function_definition", _lifted(unit, language)))
         else:
             pieces.append((place, _indented(source, place, unit.text)))
-    tops += _prototypes(source, inside, plan, at, language)
+    first = next((number for number, (defines, _) in enumerate(tops) if defines), len(tops))
+    tops[first:first] = [(False, text) for text in _prototypes(source, inside, plan, step, language)]
     if tops:
-        pieces.append((at, "".join(f"{text}\n\n" for text in tops)))
+        pieces.append((at, "".join(f"{text}\n\n" for _, text in tops)))
     made = _replaced(source.data, [(position, position, text.encode()) for position, text in pieces])
     if pieces:
         read(made, language)
@@ -249,7 +246,7 @@ def _lifted(unit: Unit, language: str) -> str:
     return f"{head[: body.start_byte - unit.holder.start_byte].decode()}{{\n    {unit.text}\n}}"
 
 
-def _imported(source: Source, inside: Outline, texts: list[str], language: str) -> tuple[int, str]:
+def _imported(source: Source, inside: Outline, units: list[Unit], language: str) -> tuple[int, str]:
     """Where imports go, and their text."""
     at = -1
     first: Unit | None = None
@@ -258,7 +255,7 @@ def _imported(source: Source, inside: Outline, texts: list[str], language: str) 
             first = first or unit
         elif unit.kind == "import" or first is None:
             at = max(at, unit.end)
-    told = "\n".join(dict.fromkeys(text.strip() for text in texts))
+    told = "\n".join(dict.fromkeys(one.text.strip() for one in sorted(units, key=lambda one: one.start)))
     if at < 0:
         return (first.start if first is not None else 0), f"{told}\n"
     data = source.data
@@ -267,10 +264,11 @@ def _imported(source: Source, inside: Outline, texts: list[str], language: str) 
     return at, f"\n{told}" if data[at : at + 1] in (b"\n", b"\r", b"") else f"\n{told}\n"
 
 
-def _prototypes(source: Source, inside: Outline, plan: _Plan, at: int, language: str) -> list[str]:
+def _prototypes(source: Source, inside: Outline, plan: _Plan, step: Definition, language: str) -> list[str]:
     """Declarations of functions of a C program that are used before they are defined."""
     if language not in ("C", "C++"):
         return []
+    at = step.outer.start_byte
     known = {name for unit in inside.units[""] if unit.end <= at for name in unit.names}
     found = []
     for one in source.steps:

@@ -150,13 +150,20 @@ def _used(before: str, path: str) -> str:
 
 
 def _php(node: Node) -> Iterator[tuple[str, ...]]:
-    kind = next((f"{_text(one)} " for one in node.children if one.type in ("function", "const")), "")
+    # In a list without braces the first clause tells for all: `use function f, g`.
+    clauses = node.children if node.child_by_field_name("body") is None else []
+    words = [*node.children, *(part for one in clauses[1:2] for part in one.children)]
+    kind = next((f"{one.type} " for one in words if one.type in ("function", "const")), "")
     prefix = next((_text(one) for one in node.named_children if one.type == "namespace_name"), "")
     group = node.child_by_field_name("body")
     for one in (node if group is None else group).named_children:
-        if one.type == "namespace_use_clause":
-            path = "\\".join(part for part in (prefix, _text(one)) if part)
-            yield f"use {kind}{path};", _field(one, "alias") or _text(one).rpartition("\\")[2]
+        if one.type != "namespace_use_clause":
+            continue
+        own = next((child for child in one.children if child.type in ("function", "const")), None)
+        word = kind or ("" if own is None else f"{own.type} ")
+        path = _text(one) if own is None else _text(one)[len(own.type) :].strip()
+        name = _field(one, "alias") or path.rpartition("\\")[2]
+        yield f"use {word}{prefix}\\{path};" if prefix else f"use {word}{path};", name
 
 
 _SPLIT = {

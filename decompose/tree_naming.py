@@ -7,7 +7,7 @@ the syntax does not tell is "".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tree_sitter import Node
 
@@ -23,6 +23,13 @@ _SPACE = re.compile(r"\s+")
 _LOOSE_SPACE = re.compile(r"(?<=\W) | (?=\W)")
 
 
+_NOT_BOUND = frozenset(
+    (
+        *("right", "value", "type", "default_value", "key", "parameters", "size", "arguments", "body"),
+        "scope",
+    )
+)
+"""Fields of a pattern or declarator that hold other things than the names it binds."""
 _PARAMETERS = frozenset(
     (
         *("formal_parameter", "spread_parameter", "parameter", "parameter_declaration"),
@@ -79,11 +86,13 @@ class Naming:
         end = parameter.end_byte
         if (value := parameter.child_by_field_name("default_value")) is not None:
             end = value.start_byte
-        name: Node | None = parameter.child_by_field_name("name") or parameter.child_by_field_name(
-            "declarator"
+        name = (
+            parameter.child_by_field_name("name")
+            or parameter.child_by_field_name("declarator")
+            or next((one for one in parameter.named_children if one.type == "variable_declarator"), None)
         )
         for _ in range(_MOST_STEPS):
-            if name is None or not (name.type.endswith("declarator")):
+            if name is None or not name.type.endswith("declarator"):
                 break
             name = (
                 name.child_by_field_name("declarator")
@@ -151,7 +160,7 @@ class Naming:
             end = told.start_byte
         names.append(
             _tight(
-                self.data[part.start_byte : min(end, part.start_byte + MAX_NAME)].decode("utf-8", "replace")
+                self.data[part.start_byte : min(end, part.start_byte + MAX_NAME + 1)].decode("utf-8", "replace")
             )
         )
         return self.syntax.separator.join(names)
@@ -182,3 +191,22 @@ def receiver_type(receiver: Node) -> Node | None:
             return told
         told = told.child_by_field_name("type") or next(iter(told.named_children), None)
     return None
+
+
+def targets(pattern: Node, kinds: Collection[str]) -> Iterator[Node]:
+    """The nodes of some kinds in a pattern or declarator that stand for names it binds."""
+    stack = [pattern]
+    while stack:
+        node = stack.pop()
+        if node.type in kinds:
+            yield node
+            continue
+        cursor = node.walk()
+        inner: list[Node] = []
+        more = cursor.goto_first_child()
+        while more:
+            value = node.type == "pair_pattern" and cursor.field_name == "value"
+            if cursor.node is not None and (value or cursor.field_name not in _NOT_BOUND):
+                inner.append(cursor.node)
+            more = cursor.goto_next_sibling()
+        stack += reversed(inner)

@@ -202,7 +202,7 @@ READINGS: dict[str, Reading] = {
         closed=_C.closed | _set("lambda_expression"),
         holders=_C.holders | _set("friend_declaration"),
         typed=True,
-        makes={"new_expression": "type"},
+        makes={"new_expression": "type", "compound_literal_expression": "type"},
         constructor=None,
         members=_fields(field_expression="argument field", qualified_identifier="scope name"),
         inner={

@@ -17,7 +17,7 @@ from decompose.definitions import syntax_of
 from decompose.source import Source
 from decompose.tree_comments import Above
 from decompose.tree_imports import imports_of, is_import
-from decompose.tree_naming import receiver_type
+from decompose.tree_naming import receiver_type, targets
 from decompose.tree_syntax import READINGS
 from decompose.trees import Finder, Scope, is_guard
 
@@ -68,6 +68,7 @@ _LEAVES = frozenset(
         *("namespace_identifier", "shorthand_property_identifier", "simple_symbol", "global_variable"),
     )
 )
+_TARGETS = _LEAVES | {"variable_name", "operator_name", "setter", "operator"}
 _MEMBERS = frozenset(("field_identifier", "property_identifier", "private_property_identifier"))
 _RECEIVES = frozenset(
     (
@@ -82,7 +83,6 @@ _RECEIVES = frozenset(
         *("class_constant_access_expression", "member_access_expression", "nested_identifier"),
     )
 )
-_SKIPPED = frozenset(("value", "parameters", "size", "default_value", "right", "key", "type", "body"))
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PREAMBLE = frozenset(
     (
@@ -116,6 +116,10 @@ class Unit:
     node: Node
     kind: str
     holder: Node
+
+
+_Part = tuple[str, frozenset[str], str, Node]
+"""A declaration that can go alone: its text, the names that it binds, its owner, its node."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,8 +211,8 @@ def _units(source: Source, scope: Scope, language: str) -> Iterator[Unit]:
             continue
         kind = "preamble" if _is_preamble(node) else "plain"
         yield from (
-            Unit(scope.path, start, end, part, names, owner, node, kind, scope.node)
-            for part, names, owner in _parts(node, text, language)
+            Unit(scope.path, start, end, part, names, owner, one, kind, scope.node)
+            for part, names, owner, one in _parts(node, text, language)
         )
 
 
@@ -224,8 +228,8 @@ def _is_preamble(node: Node) -> bool:
     return node.type == "expression_statement" and first == "string"
 
 
-def _parts(node: Node, text: str, language: str) -> Iterator[tuple[str, frozenset[str], str]]:
-    """The declarations in a node that can go alone: text, names, owner."""
+def _parts(node: Node, text: str, language: str) -> Iterator[_Part]:
+    """The declarations in a node that can go alone."""
     if language in ("JavaScript", "TypeScript") and node.type in (
         "lexical_declaration",
         "variable_declaration",
@@ -235,7 +239,9 @@ def _parts(node: Node, text: str, language: str) -> Iterator[tuple[str, frozense
         required = declared[0].child_by_field_name("value") if len(declared) == 1 else None
         pattern = declared[0].child_by_field_name("name") if len(declared) == 1 else None
         if len(declared) > 1:
-            yield from ((f"{word} {_text(one)};", frozenset(_names(one, ("name",))), "") for one in declared)
+            yield from (
+                (f"{word} {_text(one)};", frozenset(_names(one, ("name",))), "", one) for one in declared
+            )
             return
         if (
             required is not None
@@ -245,25 +251,27 @@ def _parts(node: Node, text: str, language: str) -> Iterator[tuple[str, frozense
         ):
             for one in pattern.named_children:
                 names = frozenset(_leaves(one))
-                yield f"{word} {{ {_text(one)} }} = {_text(required)};", names, ""
+                yield f"{word} {{ {_text(one)} }} = {_text(required)};", names, "", one
             return
     if language in ("Java", "C#", "C", "C++") and (split := _declared_apart(node)):
         yield from split
         return
     if language == "Go" and node.type in ("var_declaration", "type_declaration", "const_declaration"):
-        specs = [one for one in node.named_children if one.type.endswith(("_spec", "type_alias"))]
+        listed = node.named_children[0] if node.named_child_count else node
+        held = listed if listed.type == "var_spec_list" else node
+        specs = [one for one in held.named_children if one.type.endswith(("_spec", "type_alias"))]
         counted = any(
             "iota" in _text(one).split() or one.child_by_field_name("value") is None for one in specs
         )
         if len(specs) > 1 and not (node.type == "const_declaration" and counted):
             word = _text(node.children[0])
-            yield from ((f"{word} {_text(one)}", frozenset(_names(one, ("name",))), "") for one in specs)
+            yield from ((f"{word} {_text(one)}", frozenset(_names(one, ("name",))), "", one) for one in specs)
             return
     owner = _owner(node, language)
-    yield text, _bound(node, language), owner
+    yield text, _bound(node, language), owner, node
 
 
-def _declared_apart(node: Node) -> list[tuple[str, frozenset[str], str]]:
+def _declared_apart(node: Node) -> list[_Part]:
     """The variables of one declaration as a declaration each: `int a = 1, b;`; none for other nodes."""
     inner = next((one for one in node.named_children if one.type == "variable_declaration"), node)
     if node.type not in ("declaration", "field_declaration"):
@@ -275,7 +283,7 @@ def _declared_apart(node: Node) -> list[tuple[str, frozenset[str], str]]:
     if len(declared) < 2 or (kind is not None and kind.child_by_field_name("body") is not None):
         return []
     word = (node.text or b"")[: declared[0].start_byte - node.start_byte].decode()
-    return [(f"{word}{_text(one)};", frozenset(_leaves(one)), "") for one in declared]
+    return [(f"{word}{_text(one)};", frozenset(_leaves(one)), "", one) for one in declared]
 
 
 def _owner(node: Node, language: str) -> str:
@@ -368,22 +376,7 @@ def _names(node: Node, fields: tuple[str, ...]) -> Iterator[str]:
 
 def _leaves(target: Node) -> Iterator[str]:
     """Names in a pattern or declarator; of a qualified one the last."""
-    cursor = target.walk()
-    level = 0
-    while True:
-        here = cursor.node
-        if here is not None and not (level and cursor.field_name in (*_SKIPPED, "scope")):
-            if here.type in _LEAVES or here.type == "variable_name":
-                yield _text(here).lstrip("$")
-            elif here.type in ("operator_name", "setter", "operator"):
-                yield _text(here)
-            elif cursor.goto_first_child():
-                level += 1
-                continue
-        while not cursor.goto_next_sibling():
-            if level == 0 or not cursor.goto_parent():
-                return
-            level -= 1
+    return (_text(one).lstrip("$") for one in targets(target, _TARGETS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -424,7 +417,7 @@ def _note(made: Words, here: Node, field: str | None, parents: list[Node], langu
     if kind == "preproc_arg":  # the text of a macro is not parsed
         made.plain.update(_WORD.findall(_text(here)))
     elif language == "PHP" and kind == "string_content":
-        made.called.add(_text(here))
+        made.called.add(_text(here).rpartition("\\")[2])
     elif kind in _LEAVES:
         text = _text(here).lstrip(":")
         around = parents[-1] if parents else None

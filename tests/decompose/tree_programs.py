@@ -37,7 +37,8 @@ class Pieces:
 
 _SCRIPT_FUNCTIONS = (
     "function NAME(x) { return x + 1; }",
-    "async function NAME(x, {a, b: c} = {}, ...rest) {\n  // inside\n  if (x) {\n    return 1;\n  }\n  return `a\n b`;\n}",
+    "async function NAME(x, {a, b: c} = {}, ...rest) {\n  // inside\n  if (x) {\n    return 1;\n  }\n"
+    "  return `a\n b`;\n}",
     "function* NAME(x) {\n\tyield x;\n}",
     "const NAME = (x) => x * 2;",
     "const NAME = async x => {\n  return await x;\n};",
@@ -73,7 +74,8 @@ PIECES = {
             "export function NAME<T extends string>(x: T, y?: number): T {\n  return x as T;\n}",
         ),
         (
-            "export abstract class NAME<T> {\n  constructor(private p: number) { this.p = 2; }\n  abstract q(): void;\nBODY\n}",
+            "export abstract class NAME<T> {\n  constructor(private p: number) { this.p = 2; }\n"
+            "  abstract q(): void;\nBODY\n}",
             "namespace NAME {\n  export const z = 1;\n  export class K {\nBODY\n  }\n}",
         ),
         (*_SCRIPT_MEMBERS, "@dec(1)\n  private NAME<T>(x: T): x is T { return true; }"),
@@ -87,7 +89,8 @@ PIECES = {
             "public class NAME<T> {\n    static final int K = 1;\nBODY\n}",
             "interface NAME {\n    int later();\n    default int now() { return 1; }\n}",
             "enum NAME {\n    A { int m() { return 1; } }, B;\nBODY\n}",
-            "class NAME extends Base {\n    NAME(int a) {\n        super(a);\n        this.b = a;\n    }\nBODY\n}",
+            "class NAME extends Base {\n    NAME(int a) {\n        super(a);\n        this.b = a;\n    }\n"
+            "BODY\n}",
         ),
         (
             "public static int NAME(int x) { return x + 1; }",
@@ -104,7 +107,8 @@ PIECES = {
         "func main() { fmt.Println(1) }\n",
         (
             "func NAME(x int) int { return x + 1 }",
-            "func NAME[T any](x, y T, zs ...string) (a int, err error) {\n\t// inside\n\tif a > 1 {\n\t\treturn 1, nil\n\t}\n\treturn\n}",
+            "func NAME[T any](x, y T, zs ...string) (a int, err error) {\n\t// inside\n\tif a > 1 {\n"
+            "\t\treturn 1, nil\n\t}\n\treturn\n}",
             "func (s *S) NAME() {}",
             "func (s S) NAME(f func(int) int) string {\n\treturn `a\n b`\n}",
         ),
@@ -117,7 +121,8 @@ PIECES = {
         "#endif\n",
         (
             "int NAME(int x) { return x + 1; }",
-            "static char *NAME(char **a, int (*cb)(int))\n{\n    /* inside */\n    switch (1) {\n    default:\n        return 0;\n    }\n}",
+            "static char *NAME(char **a, int (*cb)(int))\n{\n    /* inside */\n    switch (1) {\n"
+            "    default:\n        return 0;\n    }\n}",
             "void NAME(void) {}",
             "struct pair NAME(struct pair p) {\n#ifdef X\n    p.a = 1;\n#endif\n    return p;\n}",
         ),
@@ -136,12 +141,14 @@ PIECES = {
         "",
         (
             "int NAME(int x) { return x + 1; }",
-            "template <typename T>\nT NAME(const T& x, int y = 3) {\n    // inside\n    return [&](T z) { return z; }(x);\n}",
+            "template <typename T>\nT NAME(const T& x, int y = 3) {\n    // inside\n"
+            "    return [&](T z) { return z; }(x);\n}",
             "[[nodiscard]] constexpr auto NAME() -> int { return 1; }",
             'extern "C" void NAME(void) {}',
         ),
         (
-            "class NAME : public Base {\npublic:\n    NAME(int a) : Base(a), p(1) { p = 2; }\n    ~NAME() = default;\n    virtual int q() = 0;\nBODY\nprivate:\n    int p;\n};",
+            "class NAME : public Base {\npublic:\n    NAME(int a) : Base(a), p(1) { p = 2; }\n"
+            "    ~NAME() = default;\n    virtual int q() = 0;\nBODY\nprivate:\n    int p;\n};",
             "namespace NAME {\nstruct K {\nBODY\n};\n}",
         ),
         (
@@ -157,13 +164,15 @@ PIECES = {
         "",
         (),
         (
-            "public class NAME<T> : Base where T : new() {\n    public NAME(int a) : base(a) { P = 1; }\n    public int P { get; set; } = 2;\nBODY\n}",
+            "public class NAME<T> : Base where T : new() {\n    public NAME(int a) : base(a) { P = 1; }\n"
+            "    public int P { get; set; } = 2;\nBODY\n}",
             "namespace NAME {\n    struct K {\nBODY\n    }\n}",
             "interface NAME { int Later(); }",
         ),
         (
             "public static int NAME(int x) => x + 1;",
-            "[Obsolete]\n    protected async Task<int> NAME<U>(ref int a, params U[] b) {\n        // inside\n        return 1;\n    }",
+            "[Obsolete]\n    protected async Task<int> NAME<U>(ref int a, params U[] b) {\n"
+            "        // inside\n        return 1;\n    }",
             "int NAME { get { return 1; } set => x = value; }",
             "int NAME => 3;",
             "void NAME() { int Local(int q) { return q; } }",
@@ -176,7 +185,8 @@ PIECES = {
         "puts 1\n",
         (
             "def NAME(x)\n  x + 1\nend",
-            "def NAME(a, b = 1, *c, k:, **o, &blk) # note\n  # inside\n  yield a if b\nrescue StandardError => e\n  1\nensure\n  2\nend",
+            "def NAME(a, b = 1, *c, k:, **o, &blk) # note\n  # inside\n  yield a if b\n"
+            "rescue StandardError => e\n  1\nensure\n  2\nend",
             "def NAME; end",
             "def NAME(x) = x + 1",
             "def NAME() true end",
@@ -197,7 +207,8 @@ PIECES = {
         "fn main() {}\n",
         (
             "fn NAME(x: i32) -> i32 { x + 1 }",
-            "#[inline]\npub fn NAME<T: Clone>(x: &T, (a, b): (i32, i32)) -> Option<T>\nwhere\n    T: Copy,\n{\n    // inside\n    Some(x.clone())\n}",
+            "#[inline]\npub fn NAME<T: Clone>(x: &T, (a, b): (i32, i32)) -> Option<T>\nwhere\n"
+            "    T: Copy,\n{\n    // inside\n    Some(x.clone())\n}",
             "pub(crate) async unsafe fn NAME() {}",
             "const fn NAME() -> u8 { 1 }",
         ),
@@ -223,7 +234,8 @@ PIECES = {
             "function NAME() {}",
         ),
         (
-            "final class NAME extends Base\n{\n    const K = 1;\n    public function __construct(private int $z) { $this->z = 2; }\nBODY\n}",
+            "final class NAME extends Base\n{\n    const K = 1;\n"
+            "    public function __construct(private int $z) { $this->z = 2; }\nBODY\n}",
             "trait NAME {\nBODY\n}",
             "interface NAME { public function later(); }",
         ),
