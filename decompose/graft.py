@@ -48,6 +48,18 @@ def graft(reference: str, candidate: str, name: str, language: str = "Python") -
         raise SourceError("the candidate's helpers are nested too deeply") from None
 
 
+def without_unused_imports(code: str, language: str) -> str:
+    """A program that its compiler takes although a body that used its imports has been replaced.
+
+    Go refuses an import that nothing uses: it is made blank, which keeps what it does. Other languages do
+    not mind, and their programs are given back as they are. `graft` has done it.
+
+    Raises:
+        SourceError: the text is not a program.
+    """
+    return tree_graft.blank_unused_imports(code) if language == "Go" else code
+
+
 def bound_names(code: str, language: str = "Python") -> set[str]:
     """Names that a program's module binds in any way: definitions, assignments and imports, below `if` too.
 

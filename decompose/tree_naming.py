@@ -156,13 +156,10 @@ class Naming:
             if last is None:
                 return self.syntax.separator.join(names)
             part = last
-        if part.type == "operator_cast" and (told := part.child_by_field_name("declarator")) is not None:
-            end = told.start_byte
-        names.append(
-            _tight(
-                self.data[part.start_byte : min(end, part.start_byte + MAX_NAME + 1)].decode("utf-8", "replace")
-            )
-        )
+        if part.type == "operator_cast" and (rest := part.child_by_field_name("declarator")) is not None:
+            end = rest.start_byte
+        told = self.data[part.start_byte : min(end, part.start_byte + MAX_NAME + 1)]
+        names.append(_tight(told.decode("utf-8", "replace")))
         return self.syntax.separator.join(names)
 
     def scope(self, node: Node) -> str:
