@@ -56,7 +56,14 @@ class StageResult:
     rows_in: int
     kept: int
     drops: dict[str, int]
+    counts: dict[str, int]
     seconds: float
+
+    def counted(self) -> str | None:
+        """What else was counted, most first, as one line for a person; None where nothing was."""
+        most = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        told = ", ".join(f"{name} {count:,}" for name, count in most)
+        return f"{self.stage}: counted {told}" if told else None
 
     def summary(self) -> str:
         """One line for a person."""
@@ -237,11 +244,13 @@ class Runner:
         seconds: float,
     ) -> StageResult:
         """Totals from the sidecars, so that a resumed run tells the same as an undisturbed one."""
-        rows_in, kept, drops = 0, 0, Counter[str]()
+        rows_in, kept, drops, counts = 0, 0, Counter[str](), Counter[str]()
         for unit in units:
             if unit.name in failed:
                 continue
-            counted = shards.read_sidecar(run.part_path(stage.name, stage.outputs[0], unit.name)).accounting
+            sidecar = shards.read_sidecar(run.part_path(stage.name, stage.outputs[0], unit.name))
+            counts.update(sidecar.counts)
+            counted = sidecar.accounting
             if counted is not None:
                 rows_in += counted.rows_in
                 kept += counted.kept
@@ -254,6 +263,7 @@ class Runner:
             rows_in,
             kept,
             dict(sorted(drops.items())),
+            dict(sorted(counts.items())),
             seconds,
         )
 

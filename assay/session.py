@@ -172,6 +172,9 @@ class Session:
                 continue
             done.append(result)
             self.results.append(dataclasses.asdict(result))
+            if (counted := result.counted()) is not None:
+                self.tell(counted)
+            self._tell_calls(STAGES[name])
             if (tell := STAGES[name].facts) is not None and not result.failed:
                 facts = tell(self.run, self.recipe)
                 self.tell(facts.pop("line"))
@@ -181,6 +184,23 @@ class Session:
                 self.tell(f"assay: {name} failed in part; mend that and run the same command again")
                 break
         return done
+
+    def _tell_calls(self, stage: Stage) -> None:
+        """What models have been asked for this run so far, after a stage that may ask one."""
+        path = self.run.root / "calls.sqlite"
+        model, each = (None, 0) if stage.asks is None else stage.asks(self.recipe)
+        if model is None or not model.enabled or not each or not path.exists():
+            return
+        from labelers.llm.store import totals
+
+        told = totals(path)
+        self.results[-1]["model_calls"] = told
+        failed = f", {told['failed']:,} without an answer" if told["failed"] else ""
+        self.tell(
+            f"{stage.name}: {told['calls']:,} answers of models in this run so far{failed}; "
+            f"{told['tokens_in']:,} tokens in, {told['tokens_out']:,} out, "
+            f"${told['cost_usd'] + told['lost_usd']:,.4f}"
+        )
 
     def _fetch(self) -> None:
         """Bring repositories given as URLs into the cache; one that cannot be fetched holds up no other.

@@ -54,8 +54,8 @@ class Accounting:
 class Sidecar:
     """The facts of one shard, in `part-*.json` beside it.
 
-    `accounting` and `seconds` stand in the sidecar of a task's first output only, so that sums over
-    a table count a task once.
+    `accounting`, `counts` and `seconds` stand in the sidecar of a task's first output only, so that sums
+    over a table count a task once. `counts` is what else the stage counted, by name.
     """
 
     table: str
@@ -70,6 +70,7 @@ class Sidecar:
     accounting: Accounting | None = None
     seconds: float | None = None
     inputs: dict[str, str] = dataclasses.field(default_factory=dict)
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
     format: int = SIDECAR_FORMAT
 
 
@@ -307,6 +308,7 @@ def _check_types(sidecar: Sidecar) -> None:
         type(sidecar.seconds) in (int, float) and 0 <= sidecar.seconds < math.inf
     )
     good["inputs"] = type(sidecar.inputs) is dict and all(type(one) is str for one in sidecar.inputs.values())
+    good["counts"] = type(sidecar.counts) is dict and all(map(_is_count, sidecar.counts.values()))
     if (told := sidecar.accounting) is not None:
         drops = type(told.drops) is dict and all(map(_is_count, told.drops.values()))
         good["accounting"] = drops and _is_count(told.rows_in) and _is_count(told.kept)

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,22 @@ class UnitReader(PipelineStep):  # type: ignore[misc]
 
 
 class UnitStep(PipelineStep, abc.ABC):  # type: ignore[misc]
-    """A stage's work as a step; a subclass names its stage and implements `process`."""
+    """A stage's work as a step; a subclass names its stage and implements `process`.
+
+    What `process` counts beside its outcomes, by `count`, stands in the unit's sidecar.
+    """
 
     type = "stage"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def count(self, numbers: Mapping[str, int]) -> None:
+        """Add numbers, by name, to what this unit counts."""
+        self.counts.update(numbers)
+        for name, number in numbers.items():
+            self.stat_update(name, value=number)
 
     @abc.abstractmethod
     def process(self, unit: Unit) -> Iterator[Outcome]:
@@ -64,12 +77,14 @@ class UnitStep(PipelineStep, abc.ABC):  # type: ignore[misc]
         for document in data:
             yield document
             unit: Unit = document.metadata["open"]
+            self.counts = Counter()
             with self.track_time("unit"):
                 for number, outcome in enumerate(self.process(unit)):
                     what = "kept" if isinstance(outcome, Keep) else f"dropped_{outcome.reason}"
                     self.stat_update(what)
                     yield Document(text=what, id=f"{unit.name}/{number}", metadata={"outcome": outcome})
-            yield Document(text=unit.name, id=unit.name, metadata={"close": unit})
+            counts = {name: number for name, number in sorted(self.counts.items()) if number}
+            yield Document(text=unit.name, id=unit.name, metadata={"close": unit, "counts": counts})
 
 
 @dataclasses.dataclass
@@ -104,7 +119,7 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
                 elif current is None:
                     raise AccountingError(f"{self.stage}: an outcome came before its unit was opened")
                 elif "close" in document.metadata:
-                    self._finish(current)
+                    self._finish(current, document.metadata.get("counts", {}))
                     current = None
                     yield document
                 else:
@@ -139,7 +154,7 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
             split = record.split if table in SPLIT_TABLES else None
             current.builders[Output(table, split)].add(record)
 
-    def _finish(self, current: _Open) -> None:
+    def _finish(self, current: _Open, counts: dict[str, int]) -> None:
         unit, run = current.unit, RunDir(self.run_dir)
         dropped = current.drops.total()
         if unit.rows != current.kept + dropped:
@@ -167,6 +182,7 @@ class ShardWriter(PipelineStep):  # type: ignore[misc]
                 accounting=shards.Accounting(unit.rows, current.kept, drops) if first else None,
                 seconds=round(time.monotonic() - current.started, 3) if first else None,
                 inputs=unit.inputs,
+                counts=counts if first else {},
             )
             shards.write_sidecar(path, sidecar)
             self.stat_update(f"rows_{output.table}", value=rows, unit="unit")

@@ -105,8 +105,7 @@ class DecomposeProblems(_ProgramStep):
         with client_of(self.model, self.run_dir) as client:
             decomposer = Decomposer(self.config, client, self.seed)
             yield from decomposer.all(self.considered(unit, "problems"))
-            for name, value in sorted(decomposer.counts.items()):
-                self.stat_update(name, value=value)
+            self.count(decomposer.counts)
 
 
 class HarvestTests(_ProgramStep):
@@ -138,11 +137,9 @@ class HarvestTests(_ProgramStep):
                     }
                     outcome, counts = harvest(program, problem, self.config, self.seed, calls)
                     told.update(believed(outcome, mine))
-                    for name, value in counts.totals().items():
-                        self.stat_update(name, value=value)
+                    self.count(counts.totals())
                     yield outcome
-        for name, value in sorted(told.items()):
-            self.stat_update(f"assertions_{name}", value=value)
+        self.count({f"assertions_{name}": value for name, value in told.items()})
 
 
 class SampleCandidates(_ProgramStep):
@@ -175,8 +172,7 @@ class SampleCandidates(_ProgramStep):
                     outcome = sample(program, self.config, self.seed, prompt, given)
                     told.update(faults(outcome))
                     yield outcome
-        for name, value in sorted(told.items()):
-            self.stat_update(name, value=value)
+        self.count(told)
 
 
 class VerifyCandidates(_ProgramStep):

@@ -184,3 +184,21 @@ def test_killed_runs_ask_nothing_twice_and_end_in_the_same_bytes(
     # What was on its way when the run was killed was not stored, and has to be asked again.
     assert len(bodies) - len(set(bodies)) <= 6 * server.most_at_once
     assert len(set(bodies)) == 80
+
+
+def test_what_became_of_answers_is_counted_and_told(tmp_path: Path) -> None:
+    file = problems(tmp_path / "p.jsonl", ALONE)
+    with LoopbackModel(lambda asked: says("No.")) as one, LoopbackModel(policy) as other:
+        done = assay(
+            *("steps", file, "--run-dir", tmp_path / "run", *SMALL, "--json"),
+            *("--model", "teacher", "--base-url", one.url, "--policy", "policy", "--policy-url", other.url),
+            *("--set", "sample.completions_each=12", "--set", "tests.assertions=0"),
+        )
+    assert done.code == 0, done.err
+    stages = {stage["stage"]: stage for stage in json.loads(done.out)["stages"]}
+    assert stages["decompose"]["counts"] == {"decomposed_extracted-1": 1, "rewrite_no_program": 2}
+    counts = stages["sample"]["counts"]
+    assert counts["completions"] == 12
+    assert counts["fault_prose"] == 1
+    assert counts["fault_empty"] == 1
+    assert stages["sample"]["model_calls"]["calls"] == 14

@@ -233,7 +233,7 @@ def test_descriptors_do_not_grow_with_stages_and_deaths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("count", "says"), [(1, "; 1 unit;"), (2, "; 2 units;")])
 def test_summary_counts_units_in_english(count: int, says: str) -> None:
-    assert says in StageResult("mine", count, 0, (), 0, 0, {}, 0.0).summary()
+    assert says in StageResult("mine", count, 0, (), 0, 0, {}, {}, 0.0).summary()
 
 
 def test_failed_unit_is_done_by_running_again_and_the_others_are_kept(tmp_path: Path) -> None:
