@@ -147,6 +147,9 @@ def uses(pieces: Iterable[ast.AST], variables: frozenset[str]) -> Uses:
                 read(node.id)
             elif own and node.id in variables and node.id not in hidden:
                 (deletes if isinstance(node.ctx, ast.Del) else binds).add(node.id)
+                # What has no value cannot lose it.
+                if isinstance(node.ctx, ast.Del):
+                    reads.add(node.id)
         elif isinstance(node, ast.NamedExpr):
             push([node.value])
             if own and node.target.id in variables:

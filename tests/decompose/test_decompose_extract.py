@@ -271,6 +271,13 @@ def test_what_is_small_or_bound_to_its_frame_is_left(text: str) -> None:
                 b = a + b * 2 + a * 3
                 c = a * b + len(a)
             """, id="a variable by this binding alone"),
+        pytest.param("c = a * b", """
+            def f(a, b):
+                c = a * b + len(b)
+                d = c * a + b
+                del c
+                return d * d + a
+            """, id="deleted later"),
         pytest.param("with a:", """
             def f(a, b):
                 with a:
