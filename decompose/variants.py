@@ -1,8 +1,8 @@
 """Programs that behave like a given one and look different: same steps, other bytes.
 
-In: a Python program. Out: `Variant`s, in order of position, each made by one rewrite that is known
-not to change behaviour: a local variable renamed throughout its function, or two neighbouring
-functions exchanged. Functions that can look at their own names (`locals`, `eval`, ...), hold a class, or
+In: a program. Out: `Variant`s, in order of position, each made by one rewrite that is known
+not to change behaviour: two neighbouring functions exchanged, or, in Python, a local variable renamed
+throughout its function. Functions that can look at their own names (`locals`, `eval`, ...), hold a class, or
 share names by `global` and `nonlocal` are left alone.
 Wrong: `SourceError` for a text that is not a program.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -20,9 +21,12 @@ from decompose.grammars import SourceError, walk
 from decompose.mutate import Edit, apply
 from decompose.python import FunctionNode, read
 from decompose.source import Definition, Source
+from decompose.source import read as read_any
+from decompose.tree_variants import exchanges
 
 _SEES_NAMES = frozenset({"locals", "globals", "vars", "dir", "eval", "exec", "compile", "inspect", "sys"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_MOST = 60
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -40,19 +44,39 @@ class Variant:
 
 
 def variants(code: str, language: str = "Python") -> list[Variant]:
-    """Every single rewrite of a program that keeps its behaviour, renames first; none but in Python.
+    """Every single rewrite of a program that keeps its behaviour, renames first; those are for Python only.
+
+    Of exchanges in other languages there are at most 60, spread evenly over the program.
 
     Raises:
         SourceError: the text is not a program.
+        AssayError: programs of that language cannot be taken apart.
     """
     if language != "Python":
-        return []
+        return _exchanged(code, language)
     source = read(code)
     return [
         Variant(made, detail)
         for detail, chosen in (*_renames(source), *_exchanges(source))
         if (made := apply(code, chosen)) != code and _parses(made)
     ]
+
+
+def _exchanged(code: str, language: str) -> list[Variant]:
+    source = read_any(code, language)
+    functions = Counter((one.span.name, one.span.signature) for one in source.steps)
+    found = []
+    possible = list(exchanges(source, language))
+    # Each is a whole program that is read again.
+    for detail, chosen in possible[:: -(-len(possible) // _MOST) or 1]:
+        made = apply(code, chosen)
+        try:
+            steps = read_any(made, language).steps
+        except SourceError:
+            continue
+        if made != code and Counter((one.span.name, one.span.signature) for one in steps) == functions:
+            found.append(Variant(made, detail))
+    return found
 
 
 def _parses(code: str) -> bool:
