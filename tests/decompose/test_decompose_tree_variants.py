@@ -51,7 +51,7 @@ def test_neighbours_are_exchanged(language: str, code: str, expected: str) -> No
         ("C", "int f(void) { return 1; }\nint g(void) { return f(); }\n"),
         ("C", "int f(int n) { return n ? g(n) : 1; }\nint g(int n) { return 2; }\n"),
         ("C",
-         "struct s { int a; } f(void) { struct s x = {1}; return x; }\nint g(void) { return sizeof(struct s); }\n"),
+         "struct s { int a; } f(void) { return h(); }\nint g(void) { return sizeof(struct s); }\n"),
         ("C", "int f(void) {\n#define N 2\n return 1; }\nint g(void) { return N; }\n"),
         ("C", "int f(void) { return __LINE__; }\nint g(void) { return 2; }\n"),
         ("C++", "T operator+(T a, T b) { return a; }\nT g(T a) { return a + a; }\n"),
