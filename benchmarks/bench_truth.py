@@ -289,11 +289,8 @@ Chosen = Sequence[tuple[Mapping[str, Any], Sequence[Bug]]]
 def again(programs: Programs, chosen: Chosen, seed: int) -> Iterator[str]:
     """Label the same bugs several times; how many rows differ from the first time's."""
     first: list[StepLabeledCandidate] = []
-    ways = [("2 workers", 2, False)] * 3 + [
-        ("1 worker", 1, False),
-        ("4 workers", 4, False),
-        ("busy", 2, True),
-    ]
+    ways = [("2 workers", 2, False), ("1 worker", 1, False), ("4 workers", 4, False), ("busy", 2, True)]
+    ways += [("2 workers", 2, False)] * 2
     for name, workers, load in ways:
         began = time.perf_counter()
         rows: list[StepLabeledCandidate] = []
@@ -308,6 +305,16 @@ def again(programs: Programs, chosen: Chosen, seed: int) -> Iterator[str]:
         steps = sum(len(row.steps) for row in rows)
         took = time.perf_counter() - began
         yield f"again, {name}: {len(rows)} candidates, {steps} steps, {differ} rows differ, {took:.0f} s"
+        for one, other in zip(first, rows, strict=True):
+            yield from _differences(one, other)
+
+
+def _differences(one: StepLabeledCandidate, other: StepLabeledCandidate) -> Iterator[str]:
+    if one != other:
+        before, after = dataclasses.asdict(one), dataclasses.asdict(other)
+        for name, value in before.items():
+            if value != after[name]:
+                yield f"    {one.problem_id} {one.generator.detail}: {name}: {value} then {after[name]}"
 
 
 @contextlib.contextmanager
