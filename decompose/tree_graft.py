@@ -38,6 +38,9 @@ def graft(reference: str, candidate: str, name: str, language: str) -> str:
     made = splice(reference, mine.span.name, text, language)
     plan = _Plan(outline(host, language), outline(guest, language), language)
     plan.need(step)
+    # What the reference's own function calls is declared where it needs to be.
+    told = words(mine.outer, language)
+    plan.called -= told.plain | told.called
     return _with(made, mine.span.name, plan, language)
 
 
@@ -277,7 +280,7 @@ def _prototypes(source: Source, inside: Outline, plan: _Plan, step: Definition, 
             and one.node.type == "function_definition"
             and one.span.kind == "function"
         )
-        if late and one.base in plan.called and one.base not in known:
+        if late and one.base in plan.called - known and one.base != step.base:
             found.append(_prototype(source, one))
     return found
 

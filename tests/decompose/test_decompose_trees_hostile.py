@@ -90,7 +90,7 @@ def test_a_thousand_functions_on_one_line_are_taken_apart_and_grafted(language: 
 
 
 @pytest.mark.parametrize("language", FORMS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_soup_of_a_language_is_read_or_refused(language: str, data: st.DataObject) -> None:
     told = PIECES[language]

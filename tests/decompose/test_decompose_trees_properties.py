@@ -16,7 +16,7 @@ SEPARATORS = {"C++": "::", "Rust": "::"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_spans_lie_in_order_and_hold_their_names(language: str, data: st.DataObject) -> None:
     code = data.draw(tree_programs(language))
@@ -35,7 +35,7 @@ def test_spans_lie_in_order_and_hold_their_names(language: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_skeleton_keeps_names_signatures_and_doc_comments(language: str, data: st.DataObject) -> None:
     code = data.draw(tree_programs(language))
@@ -51,7 +51,7 @@ def test_skeleton_keeps_names_signatures_and_doc_comments(language: str, data: s
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_functions_spliced_back_into_the_skeleton_give_the_program(
     language: str, data: st.DataObject
