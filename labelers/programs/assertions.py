@@ -190,7 +190,7 @@ def believed(outcome: Outcome, proposed: Mapping[str, Sequence[tuple[str, Propos
     counts: Counter[str] = Counter()
     for test in outcome.records if isinstance(outcome, Keep) else ():
         if isinstance(test, FunctionTest) and (key := (test.function, test.call)) in thought:
-            said = agrees(thought[key], runs.read_outcome(test.expected))
+            said = agrees(thought[key], runs.returned(runs.read_outcome(test.expected)))
             counts["untold" if said is None else "right" if said else "wrong"] += 1
     return counts
 

@@ -53,7 +53,7 @@ def NAME_call(*args, **kwargs):
     if NAME_spent >= PATIENCE:
         raise NAME_Unmade
     try:
-        return TARGET(*args, **kwargs)
+        return RESULT
     finally:
         if NAME_steps > MOST:
             NAME_spent += 1
@@ -82,12 +82,15 @@ class Counted:
     statements: int
 
 
-def counted(code: str, function: str, most: int, in_all: int | None = None) -> Counted | None:
+def counted(
+    code: str, function: str, most: int, in_all: int | None = None, left: bool = False
+) -> Counted | None:
     """A program that counts its steps, or None where it cannot be made.
 
     Args:
         function: qualified name of the function that is called and whose statements are numbered.
         most: steps that one call may take.
+        left: `call` comes to [value, args, kwargs], the arguments as the call left them.
         in_all: steps after which no further call is made; not bounded when None.
     """
     name = "steps_of"
@@ -101,12 +104,15 @@ def counted(code: str, function: str, most: int, in_all: int | None = None) -> C
         statements = _instrument(tree, target, f"{name}_tick")
         at = _first_own(tree)
         called = entry_of(function)
+        made = called if called == function else f"Solution().{called}"
+        result = f"{made}(*args, **kwargs)"
         values = {
             "NAME": name,
             "MOST": str(most),
             "PATIENCE": str(_PATIENCE),
             "IN_ALL": str(in_all),
-            "TARGET": called if called == function else f"Solution().{called}",
+            "TARGET": made,
+            "RESULT": f"[{result}, list(args), kwargs]" if left else result,
         }
         tree.body[at:at] = ast.parse(_filled(_HEAD, values)).body
         tree.body += ast.parse(_filled(_TAIL, values)).body

@@ -67,11 +67,14 @@ class Observer:
         # Half of what a test may take, so that no machine makes one of them late.
         self.bounds = runs.limits(config.cpu_s / 2, config.wall_s, config.memory_mb)
         self.probe_bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
-        self.left = config.max_steps * _CALLS_OF_MOST_STEPS
+        self.budget = config.max_steps * _CALLS_OF_MOST_STEPS
         python = language == "Python"
         # What stands in the suite may take longer than what is made up.
-        self.counted = counted(code, name, self.left, self.left) if python else None
-        self.quick = counted(code, name, config.max_steps, self.left) if python else None
+        self.counted = counted(code, name, self.budget, self.budget) if python else None
+        self.quick = counted(code, name, config.max_steps, self.budget) if python else None
+        self.changing = False
+        # Whether what a call leaves of its arguments is part of what it comes to; the first batch tells.
+        self.left: bool | None = None if python else False
         self.raised = raised_names(code) if language == "Python" else frozenset[str]()
         self.meant = self.raised
 
@@ -83,6 +86,8 @@ class Observer:
             known = [one for one in given if one.source == HARVESTED]
             made = [one for one in given if one.source != HARVESTED]
             probed = self._probe(known, self.counted) + self._probe(made, self.quick)
+            if self.left is None:
+                self.left = self.changing
         calls = [one.call for one, _, _ in probed]
         first = self._outputs(lambda some: self._job(some, _HASH_SEEDS[0]), calls)
         ended = [index for index, value in enumerate(first) if value is not _STOPPED]
@@ -97,7 +102,8 @@ class Observer:
         return found
 
     def _job(self, calls: Sequence[Call], hash_seed: int) -> Job:
-        return runs.calls_job(self.code, self.name, calls, self.bounds, hash_seed, self.language)
+        left = bool(self.left)
+        return runs.calls_job(self.code, self.name, calls, self.bounds, hash_seed, self.language, left)
 
     def _outputs(self, job: Callable[[Sequence[Call]], Job], calls: Sequence[Call]) -> list[Any]:
         """What each call comes to, `_STOPPED` for those that end the process."""
@@ -123,13 +129,13 @@ class Observer:
         return [values.get(index, _STOPPED) for index in range(len(calls))]
 
     def _probe(self, given: Sequence[Given], program: Counted) -> list[tuple[Given, int, frozenset[int]]]:
-        """The calls that end in time and leave their arguments alone, with steps and statements run."""
+        """The calls that end in time and whose arguments can be told, with steps and statements run."""
 
         def job(calls: Sequence[Call]) -> Job:
             return runs.calls_job(program.code, program.probe, calls, self.probe_bounds, _HASH_SEEDS[0])
 
         outputs = self._outputs(job, [one.call for one in given])
-        found = []
+        found, changing = [], False
         for one, value in zip(given, outputs, strict=True):
             if value is _STOPPED:
                 self.dropped["stopped"] += 1
@@ -138,16 +144,19 @@ class Observer:
                 self.dropped["slow"] += 1
                 continue
             told = _told(value)
-            if told is None or _same_arguments(one.call, told[0], told[1]) is False:
+            changed = told is not None and not _same_arguments(one.call, told[0], told[1])
+            if told is None or (changed and self.left is False):
                 self.dropped["mutates_arguments"] += 1
                 continue
+            changing |= changed
             steps = told[3]
-            most = self.left if one.source == HARVESTED else min(self.left, self.config.max_steps)
+            most = self.budget if one.source == HARVESTED else min(self.budget, self.config.max_steps)
             if steps > most:
                 self.dropped["slow"] += 1
                 continue
-            self.left -= steps
+            self.budget -= steps
             found.append((one, steps, frozenset(told[2])))
+        self.changing |= changing
         return found
 
     def _valid(self, one: Given, value: Any, other: Any) -> runs.Outcome | None:
@@ -162,7 +171,9 @@ class Observer:
         if other is _STOPPED or not runs.same(runs.outcome_of(other), expected):
             self.dropped["unstable"] += 1
             return None
-        if one.recorded is not None and not runs.same(one.recorded, expected):
+        if self.left and expected[0] == "value":
+            expected = ("left", expected[1])
+        if one.recorded is not None and not runs.same(one.recorded, runs.returned(expected)):
             self.dropped["unstable"] += 1
             return None
         if expected[0] == "error" and one.source != HARVESTED and not self._is_meant(expected[1]):

@@ -19,7 +19,8 @@ from sandbox.names import canonical, solution_file
 from schemas.errors import AssayError
 
 Outcome = tuple[str, Any]
-"""("value", what was returned) or ("error", name of the exception's type)."""
+"""("value", what was returned), ("error", name of the exception's type), or ("left", [what was returned, list
+of arguments, keyword arguments]), the arguments as the call left them."""
 
 # An error of the machine's limits says nothing of a function's meaning.
 _OF_LIMITS = frozenset({"MemoryError", "RecursionError", "SystemExit", "KeyboardInterrupt", "GeneratorExit"})
@@ -75,14 +76,18 @@ def calls_job(
     bounds: Limits,
     hash_seed: int = 0,
     lang: str = "Python",
+    left: bool = False,
 ) -> Job:
     """A job that makes calls of one function.
 
     Args:
         function: qualified name: of a function outside of classes, or of a method of class Solution.
         lang: the program's language, as the `language` column spells it.
+        left: each call comes to [value, args, kwargs], the arguments as it left them; Python only.
     """
     name = canonical(lang)
+    if left:
+        code, function = with_left(code, function)
     return Job(
         "calls",
         {solution_file(name): code},
@@ -92,6 +97,17 @@ def calls_job(
         limits=bounds,
         hash_seed=hash_seed if name == "python" else 0,
     )
+
+
+def with_left(code: str, function: str) -> tuple[str, str]:
+    """A Python program with a function behind it that also tells what a call left of its arguments."""
+    name = "left_of_call"
+    while name in code:
+        name += "_"
+    called = entry_of(function)
+    target = called if called == function else f"Solution().{called}"
+    body = f"    return [{target}(*args, **kwargs), list(args), kwargs]\n"
+    return f"{code}\n\n\ndef {name}(*args, **kwargs):\n{body}", name
 
 
 def split_jobs(
@@ -119,8 +135,11 @@ def outcome_of(value: Any) -> Outcome | None:
 
 
 def same(found: Outcome | None, expected: Outcome) -> bool:
-    """Whether an outcome is the expected one, types and all; errors are equal when their types are."""
-    if found is None or found[0] != expected[0]:
+    """Whether an outcome is the expected one, types and all; errors are equal when their types are.
+
+    What is expected of arguments too is found as the value of a job that tells them.
+    """
+    if found is None or found[0] != ("value" if expected[0] == "left" else expected[0]):
         return False
     if expected[0] == "error":
         return bool(found[1] == expected[1])
@@ -128,6 +147,11 @@ def same(found: Outcome | None, expected: Outcome) -> bool:
         return equal(found[1], expected[1])
     except RecursionError:
         return False
+
+
+def returned(outcome: Outcome) -> Outcome:
+    """An outcome without what the call left of its arguments."""
+    return ("value", outcome[1][0]) if outcome[0] == "left" else outcome
 
 
 def to_text(value: Any) -> str:
@@ -168,6 +192,13 @@ def read_call(text: str) -> Call:
     return Call(args, kwargs)
 
 
+def _is_left(value: Any) -> bool:
+    if type(value) is not list or len(value) != 3:
+        return False
+    named = type(value[2]) is dict and all(type(key) is str for key in value[2])
+    return type(value[1]) is list and named
+
+
 def read_outcome(text: str) -> Outcome:
     """The outcome of an `expected` column.
 
@@ -175,6 +206,7 @@ def read_outcome(text: str) -> Outcome:
         AssayError: the text is not the encoding of an outcome.
     """
     kind, value = _from_text(text, "an expected value")
-    if kind not in ("value", "error") or (kind == "error" and type(value) is not str):
+    good = {"value": True, "error": type(value) is str, "left": _is_left(value)}
+    if type(kind) is not str or not good.get(kind, False):
         raise AssayError("tests: an expected value is of an unknown kind; run the tests stage again")
     return kind, value

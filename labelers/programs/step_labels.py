@@ -39,9 +39,8 @@ from labelers.programs.decompose import module_functions
 from labelers.programs.harvest import loadable
 from labelers.programs.outcomes import Suite, Verdict, shown_call
 from labelers.programs.suites import prompt_of
-from labelers.programs.unit_tests import failures
+from labelers.programs.unit_tests import failures, told
 from sandbox import Call, ErrorRecord, Job, Result
-from sandbox.show import show
 from schemas.ids import split_of
 from schemas.records import FunctionSpan, Generator, Step, StepLabeledCandidate
 from schemas.stage import Keep
@@ -105,6 +104,8 @@ class Verifier:
             if (test["selected"] or config.all_tests) and test["function"] in self.tests:
                 one = runs.read_call(test["call"]), runs.read_outcome(test["expected"])
                 self.tests[test["function"]].append(one)
+        # Of a function that changes its arguments what it leaves of them is part of what is expected.
+        self.left = {name for name, some in self.tests.items() if any(one[1][0] == "left" for one in some)}
         suite_bounds = runs.limits(config.suite_cpu_s, config.suite_wall_s, config.memory_mb)
         exports = module_functions(program["functions"])
         self.suite = Suite(problem, exports, suite_bounds, program["suite_kind"])
@@ -148,7 +149,8 @@ class Verifier:
     def _job(self, code: str, name: str) -> Job:
         calls = [call for call, _ in self.tests[name]]
         text = loadable(self.program, code)
-        return runs.calls_job(text, name, calls, self.bounds, lang=self.language)
+        left = name in self.left
+        return runs.calls_job(text, name, calls, self.bounds, lang=self.language, left=left)
 
     def _execute(self, jobs: Sequence[tuple[str, Job]]) -> None:
         """Run what has not been run yet; of a run only the label is kept, not the values."""
@@ -156,7 +158,7 @@ class Verifier:
         jobs_alone = (job for _, job in fresh.values())
         results = runs.run_all(jobs_alone, self.config.workers, self.config.retries)
         for (key, (name, _)), result in zip(fresh.items(), results, strict=True):
-            self.labels[key] = _label(result, name, self.tests[name])
+            self.labels[key] = _label(result, name, self.tests[name], name in self.left)
 
     def _row(self, asked: _Asked, judged: Mapping[str, int | None]) -> StepLabeledCandidate:
         verdict, candidate = self.outcomes[asked.program], asked.candidate
@@ -246,7 +248,7 @@ def _key(job: Job) -> str:
     return state.hexdigest()
 
 
-def _label(result: Result, name: str, tests: Sequence[_Test]) -> _Label:
+def _label(result: Result, name: str, tests: Sequence[_Test], left: bool) -> _Label:
     """What one function's run says of it."""
     if result.status == "infra_error":
         return _Label(None, "infra_error")
@@ -257,17 +259,16 @@ def _label(result: Result, name: str, tests: Sequence[_Test]) -> _Label:
         return _Label(1, "passed", run, run)
     reason = "failed" if result.status == "ok" else result.status
     call, expected = tests[failed[0]]
-    got = _told(result.outputs[failed[0]]) if failed[0] < made else result.status
-    failure = f"{shown_call(name, call)}: expected {_wanted(expected)}, got {got}"
+    got = _got(result.outputs[failed[0]], left) if failed[0] < made else result.status
+    failure = f"{shown_call(name, call)}: expected {told(expected)}, got {got}"
     return _Label(0, reason, run, run - len(failed), failure[:500])
 
 
-def _wanted(expected: runs.Outcome) -> str:
-    return show(expected[1]) if expected[0] == "value" else f"error {expected[1]}"
-
-
-def _told(value: Any) -> str:
-    return f"error {value.type}" if isinstance(value, ErrorRecord) else show(value)
+def _got(value: Any, left: bool) -> str:
+    found = runs.outcome_of(value)
+    if found is None or isinstance(value, ErrorRecord):
+        return f"error {value.type}"
+    return told(("left", value) if left and type(value) is list and len(value) == 3 else found)
 
 
 def conflict_of(outcome: int | None, labels: Sequence[int | None]) -> str:

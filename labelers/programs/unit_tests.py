@@ -221,6 +221,7 @@ class _Maker:
         self.dropped: Counter[str] = Counter()
         self.made = 0
         self.bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
+        self.left = False
         self.faults: list[Mutant] = []
         self.late: set[int] = set()
         self.kills: dict[int, list[tuple[int, bool]]] = {}
@@ -306,6 +307,7 @@ class _Maker:
             self.made += len(drawn)
             batch = [Given(call, source) for source, call in drawn]
             found = observer.observe([*given, *batch] if number == 0 else batch)
+            self.left = bool(observer.left)
             if number == 0:
                 # Only what the reference answers is a place to start from.
                 fitting = {runs.call_text(one.call) for one in found}
@@ -359,10 +361,12 @@ class _Maker:
         for index in which:
             code, entry = loadable(self.program, self.faults[index].code), self.name
             marks: tuple[str | None, str | None] = (None, None)
-            program = counted(code, self.name, most) if self.language == "Python" else None
+            python = self.language == "Python"
+            program = counted(code, self.name, most, left=self.left) if python else None
             if program is not None:
                 code, entry, marks = program.code, program.call, (program.slow, program.unmade)
-            job = runs.calls_job(code, entry, calls, self.bounds, lang=self.language)
+            left = self.left and program is None
+            job = runs.calls_job(code, entry, calls, self.bounds, lang=self.language, left=left)
             asked.append((index, job, marks))
         found: dict[int, Failed | None] = {}
         for (index, _, marks), result in zip(asked, self.run([job for _, job, _ in asked]), strict=True):
@@ -469,10 +473,18 @@ def _fate(fault: Mutant, killed: bool, timeout: bool) -> MutantFate:
     return MutantFate(operator=fault.operator, detail=fault.detail, killed=killed, timeout=timeout)
 
 
+def told(expected: runs.Outcome) -> str:
+    """An outcome as a person would write it."""
+    kind, value = expected
+    if kind == "left":
+        left = [show(one) for one in value[1]] + [f"{key}={show(one)}" for key, one in value[2].items()]
+        return f"{show(value[0])} and leaves {', '.join(left)}"
+    return f"raises {value}" if kind == "error" else show(value)
+
+
 def shown(name: str, call: Call, expected: runs.Outcome) -> str:
     """A test as a person would write it: `f([1, 2]) -> 3`, cut to a line."""
     given = [show(value) for value in call.args]
     given += [f"{key}={show(value)}" for key, value in call.kwargs.items()]
-    kind, value = expected
-    text = f"{name}({', '.join(given)}) -> {f'raises {value}' if kind == 'error' else show(value)}"
+    text = f"{name}({', '.join(given)}) -> {told(expected)}"
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."

@@ -391,3 +391,35 @@ def test_functions_of_a_program_that_reads_its_input_are_labelled() -> None:
     assert [row.outcome for row in found] == [1, 0, 0]
     assert [[step.label for step in row.steps] for row in found] == [[1, 1], [1, 0], [1, 1]]
     assert found[2].conflict == "o0_allz1"
+
+
+SORTS = """\
+def ranked(scores):
+    order(scores)
+    return scores[0], len(scores)
+
+
+def order(scores):
+    scores.sort(reverse=True)
+    return None
+"""
+
+
+def test_functions_that_change_their_arguments_are_labelled_by_what_they_leave() -> None:
+    suite = "def check(c):\n    assert c([1, 3, 2]) == (3, 3)\n    assert c([5, 4, 9]) == (9, 3)\n"
+    problem = problem_of(SORTS, suite, entry="ranked")
+    program = program_of(problem)
+    tests = harvested(problem, program)
+    assert {test["function"] for test in tests} == {"ranked", "order"}
+    verifier = Verifier(program, problem, tests, VERIFY, 0)
+    unsorted = SORTS.replace("scores.sort(reverse=True)", "sorted(scores, reverse=True)")
+    upward = SORTS.replace("scores.sort(reverse=True)", "scores.sort()")
+    found: Any = [
+        keep.records[0]
+        for keep in verifier.label([candidate_of(program, one) for one in (SORTS, unsorted, upward)])
+    ]
+    labels = [{step.name: (step.reference_label, step.own_label) for step in row.steps} for row in found]
+    assert labels[0] == {"ranked": (1, 1), "order": (1, 1)}
+    assert labels[1] == labels[2] == {"ranked": (1, 0), "order": (0, 0)}
+    told = {step.name: step.first_failure for step in found[2].steps}["order"]
+    assert " and leaves [" in told

@@ -108,7 +108,7 @@ def counted(n):
     return seen + n
 
 def changed(xs):
-    xs.append(1)
+    xs.append(print)
     return len(xs)
 
 def nothing(n):
