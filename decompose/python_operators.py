@@ -16,7 +16,9 @@ from tree_sitter import Node
 from decompose.grammars import walk
 from decompose.mutate import Edit
 from decompose.python import parse_python
-from decompose.source import BLANK, Definition, Source
+from decompose.python_proposals import Proposals, number, plain, shown
+from decompose.python_slips import Slips
+from decompose.source import Definition, Source
 
 _BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _NEGATED = {
@@ -64,32 +66,20 @@ _SIBLINGS = {
     "startswith": "endswith",
     "upper": "lower",
 }
-_ATOMS = frozenset(
-    {
-        "identifier",
-        "call",
-        "attribute",
-        "subscript",
-        "parenthesized_expression",
-        "integer",
-        "float",
-        "list",
-        "tuple",
-    }
-)
+_SYMMETRIC = frozenset({"gcd", "hypot", "isclose", "lcm", "max", "min"})
 _MAX_NUMBER = 40
-_SHOWN = 40
 
 
 def propose(source: Source, definition: Definition) -> Iterator[Edit]:
     """Every edit that the operators propose in a function's body."""
-    made = _Proposals(source, definition)
+    made = (_Operators(source, definition), Slips(source, definition))
     stack = [definition.body]
     while stack:
         node = stack.pop()
         if node.type in ("type", "comment"):
             continue
-        yield from made.of(node)
+        for one in made:
+            yield from one.of(node)
         stack += node.children
 
 
@@ -130,57 +120,8 @@ def tree_digest(root: ast.AST) -> bytes:
     return state.digest()
 
 
-def _plain(node: Node) -> bool:
-    """An operand that needs no brackets before it is added to."""
-    return node.type in _ATOMS
-
-
-def _number(node: Node) -> bool:
-    """A number literal, with or without a sign: the constant operators see to it."""
-    if node.type == "unary_operator":
-        inner = node.child_by_field_name("argument")
-        return inner is not None and inner.type in ("integer", "float")
-    return node.type in ("integer", "float")
-
-
-class _Proposals:
+class _Operators(Proposals):
     """The operators, applied to nodes of one function."""
-
-    def __init__(self, source: Source, definition: Definition) -> None:
-        self.data = source.data
-        self.function = definition.span.name
-        self.doc_end = definition.doc_end or 0
-        # Without its binding, a `nonlocal` of an inner function does not compile.
-        self.nonlocals = {
-            self.text(name)
-            for node, _ in walk(definition.body)
-            if node.type == "nonlocal_statement"
-            for name in node.named_children
-        }
-
-    def text(self, node: Node) -> bytes:
-        return self.data[node.start_byte : node.end_byte].rstrip(BLANK)
-
-    def edit(self, operator: str, start: int, end: int, new: bytes, detail: str | None = None) -> Edit:
-        if new and end > start:
-            # `return-x` without its sign is not `returnx`.
-            if _is_word(self.data[start - 1 : start]) and _is_word(new[:1]):
-                new = b" " + new
-            if _is_word(new[-1:]) and _is_word(self.data[end : end + 1]):
-                new = new + b" "
-        if detail is None:
-            detail = f"`{_shown(self.data[start:end])}` to `{_shown(new.strip())}`"
-        line = self.data.count(b"\n", 0, start) + 1
-        return Edit(start, end, operator, new.decode(), self.function, line, detail)
-
-    def swap(self, operator: str, node: Node, new: bytes) -> Edit:
-        return self.edit(operator, node.start_byte, node.end_byte, new)
-
-    def of(self, node: Node) -> Iterator[Edit]:
-        """Edits that are proposed for one node."""
-        operator = getattr(self, f"on_{node.type}", None)
-        if node.is_named and operator is not None:
-            yield from operator(node)
 
     def on_comparison_operator(self, node: Node) -> Iterator[Edit]:
         for token in node.children_by_field_name("operators"):
@@ -246,7 +187,7 @@ class _Proposals:
             return
         close = node.children[-1] if node.children else None
         if close is not None and close.type == "string_end":
-            detail = f"`{_shown(self.text(node))}` with an X at its end"
+            detail = f"`{shown(self.text(node))}` with an X at its end"
             yield self.edit("string_change", close.start_byte, close.start_byte, b"X", detail)
 
     def _negate(self, condition: Node | None) -> Iterator[Edit]:
@@ -328,8 +269,8 @@ class _Proposals:
 
     def _shift(self, operator: str, node: Node, steps: tuple[bytes, ...]) -> Iterator[Edit]:
         """One more or one less than an expression that is no number."""
-        if not _number(node):
-            text = self.text(node) if _plain(node) else b"(" + self.text(node) + b")"
+        if not number(node):
+            text = self.text(node) if plain(node) else b"(" + self.text(node) + b")"
             for step in steps:
                 yield self.swap(operator, node, text + step)
 
@@ -349,7 +290,7 @@ class _Proposals:
             return
         if called.type == "identifier" and written == "range" and values:
             yield from self._shift("loop_bound", values[min(1, len(values) - 1)], (b" + 1", b" - 1"))
-        elif len(values) == 2:
+        elif len(values) == 2 and written not in _SYMMETRIC:
             first, second = values
             new = self.text(second) + self.data[first.end_byte : second.start_byte] + self.text(first)
             yield self.edit("argument_swap", first.start_byte, second.end_byte, new)
@@ -378,12 +319,3 @@ class _Proposals:
         elif plain:
             at = colons[0].end_byte
             yield self.edit("slice_shift", at, at, b"-1", "stop before the last")
-
-
-def _is_word(byte: bytes) -> bool:
-    return byte.isalnum() or byte == b"_" or byte > b"\x7f"
-
-
-def _shown(text: bytes) -> str:
-    line = " ".join(text.decode("utf-8", "replace").split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

@@ -69,6 +69,44 @@ def made_by(operator: str, body: str) -> set[str]:
         ("call_swap", "return a.startswith(b)", {"return a.endswith(b)"}),
         ("argument_swap", "return f(a, b)", {"return f(b, a)"}),
         ("argument_swap", "return f(a, b=b)", set()),
+        ("argument_swap", "return max(a, b)", set()),
+        ("operand_drop", "return a and b or c",
+         {"return (a and b)", "return c", "return a or c", "return b or c"}),
+        ("operand_swap", "return a - b - 1", {"return 1 - (a - b)", "return b - a - 1"}),
+        ("operand_swap", "return a + b", set()),
+        ("operand_swap", "return '%s' % a", set()),
+        ("accumulate_drop", "a += b", {"a = b"}),
+        ("index_shift", "for i in range(a): b = xs[i]",
+         {"for i in range(a): b = xs[i + 1]", "for i in range(a): b = xs[i - 1]"}),
+        ("index_shift", "return xs[a], xs[1]", set()),
+        ("index_shift", "return xs[len(a) - 1]",
+         {"return xs[(len(a) - 1) + 1]", "return xs[(len(a) - 1) - 1]"}),
+        ("index_shift", "a = 1\n    a = b()\n    return xs[a]", set()),
+        ("case_drop", "if a: return 1\n    return 2", {"if False: return 1\n    return 2"}),
+        ("case_drop", "if a: return 1\n    elif b: return 2", {"if a: return 1\n    elif False: return 2"}),
+        ("filter_drop", "return [x for x in xs if x if a]",
+         {"return [x for x in xs if a]", "return [x for x in xs if x]"}),
+        ("filter_drop", "match a:\n        case _ if b: return 1\n        case 2: return 3", set()),
+        ("exception_swap", "raise ValueError(KeyError)", {"raise TypeError(KeyError)"}),
+        ("exception_swap", "try: a()\n    except (KeyError, b) as c: pass",
+         {"try: a()\n    except (IndexError, b) as c: pass"}),
+        ("return_empty", "return [a]", {"return []"}),
+        ("return_empty", "return []", set()),
+        ("return_negate", "return a or b", {"return not (a or b)"}),
+        ("return_shift", "return len(xs)", {"return len(xs) + 1"}),
+        ("return_shift", "return a", set()),
+        ("early_return", "for x in xs:\n        a += x\n    return a",
+         {"for x in xs:\n        a += x\n        return a\n    return a"}),
+        ("early_return", "for x in xs:\n        break\n    return a", set()),
+        ("argument_drop", "return max(xs, key=a, default=b)",
+         {"return max(xs, default=b)", "return max(xs, key=a)"}),
+        ("argument_drop", "return a.get(b, 0)", {"return a.get(b)"}),
+        ("call_drop", "return sorted(a or b)", {"return (a or b)"}),
+        ("call_drop", "return a.strip().split()", {"return a.split()"}),
+        ("order_reverse", "return sorted(xs)", {"return sorted(xs, reverse=True)"}),
+        ("order_reverse", "xs.sort()", {"xs.sort(reverse=True)"}),
+        ("loop_start", "for i in range(a): pass", {"for i in range(1, a): pass"}),
+        ("loop_start", "for i, x in enumerate(xs): pass", {"for i, x in enumerate(xs, 1): pass"}),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )  # fmt: skip
@@ -83,6 +121,24 @@ def test_signature_decorator_annotation_and_docstring_are_left_alone() -> None:
 
 def test_code_outside_of_functions_is_left_alone() -> None:
     assert mutants("x = 1\nclass A:\n    y = 2\nif x:\n    def f(): return 3\n") == []
+
+
+def test_every_fault_of_every_operator_compiles() -> None:
+    code = """def f(a, b, xs):
+    match a:
+        case _ if b and a < 1: return [x for x in xs if x not in a]
+        case [c, *_]: pass
+    for i, x in enumerate(sorted(xs)):
+        if i > 2 and x != xs[i]:
+            a += (yield x - i)
+        elif not b:
+            break
+    return len(xs) // 2 if a else {**a}
+"""
+    found = mutants(code)
+    assert len({one.operator for one in found}) > 15
+    for one in found:
+        compile(one.code, "mutant", "exec")
 
 
 def test_a_binding_that_an_inner_function_shares_is_not_removed() -> None:
