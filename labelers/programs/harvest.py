@@ -37,6 +37,9 @@ _HASH_SEEDS = (0, 1)
 _MAX_INPUTS, _MAX_CALL_TESTS = 24, 200
 _MAIN = "watched_main"
 
+# So many times the calls that are wanted of a function are recorded of each file of the suite.
+_SPREAD = 20
+
 
 class InfraError(Exception):
     """The sandbox failed, more than once."""
@@ -56,14 +59,22 @@ class Harvest:
     skipped: int = 0
     failed: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def add(self, result: Result, again: Result, most: int) -> None:
-        """Take the calls that two runs made; each function has `most` distinct ones at the end."""
+    def add(self, result: Result, again: Result) -> None:
+        """Take the distinct calls that two runs made."""
         self.skipped += result.record_skipped
         twice = {(call.function, _text(call)) for call in again.recorded}
         for call in result.recorded:
             kept = self.calls.setdefault(call.function, {})
-            if len(kept) < most and (call.function, _text(call)) in twice:
+            if (call.function, _text(call)) in twice:
                 kept.setdefault(_text(call), call)
+
+    def thin(self, most: int) -> None:
+        """Leave `most` calls of each function, from all over the suite: its first input may make them all."""
+        for name, calls in self.calls.items():
+            texts = list(calls)
+            if len(texts) > most:
+                chosen = (texts[number * len(texts) // most] for number in range(most))
+                self.calls[name] = {text: calls[text] for text in chosen}
 
 
 def record(
@@ -83,7 +94,7 @@ def record(
     watch: dict[str, Any] = {
         "limits": bounds,
         "record": names,
-        "record_max": config.max_calls,
+        "record_max": config.max_calls * _SPREAD,
         "record_bytes": config.max_call_bytes,
     }
     entry = program["entry_point"] or (names[0] if names else "")
@@ -99,17 +110,18 @@ def record(
         elif result.status != "ok":
             return Drop(program["id"], "reference_unrecordable", f"{result.status}: {result.detail}"[:500])
         else:
-            found.add(result, again, config.max_calls)
+            found.add(result, again)
     if calls := call_tests(problem):
         job = Job("calls", {"solution.py": program["code"]}, runs.entry_of(entry), calls, **watch)
         for result, again in _twice([job], run):
             if result.status == "ok":
-                found.add(result, again, config.max_calls)
+                found.add(result, again)
             else:
                 found.failed["call_tests_stopped"] += 1
     inputs = [test for test in problem["tests"] if test["kind"] == "stdin" and test["stdin"] is not None]
     if inputs:
-        _record_inputs(program["code"], inputs[:_MAX_INPUTS], watch, config, run, found)
+        _record_inputs(program["code"], inputs[:_MAX_INPUTS], watch, run, found)
+    found.thin(config.max_calls)
     return found
 
 
@@ -120,9 +132,16 @@ def _twice(jobs: Sequence[Job], run: Runner) -> Iterator[tuple[Result, Result]]:
         for job in jobs
         for hash_seed in _HASH_SEEDS
     ]
-    results = iter(run(seeded))
+    results, at = iter(run(seeded)), 0
     for first in results:
         second = next(results)
+        if "output_limit" in (first.status, second.status):
+            # Large calls: fewer of them fit.
+            fewer = [
+                dataclasses.replace(job, record_max=job.record_max // _SPREAD) for job in seeded[at : at + 2]
+            ]
+            first, second = run(fewer)
+        at += 2
         yield (first, second) if first.status != "ok" or second.status == "ok" else (second, first)
 
 
@@ -186,7 +205,6 @@ def _record_inputs(
     code: str,
     tests: Sequence[Mapping[str, Any]],
     watch: Mapping[str, Any],
-    config: TestsConfig,
     run: Runner,
     found: Harvest,
 ) -> None:
@@ -199,7 +217,7 @@ def _record_inputs(
     ]
     for result, again in _twice(jobs, run):
         if result.status == "ok":
-            found.add(result, again, config.max_calls)
+            found.add(result, again)
         elif result.status in runs.TIMEOUTS:
             found.failed["suite_too_slow"] += 1
         else:
