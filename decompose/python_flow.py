@@ -17,7 +17,7 @@ from decompose.python_scopes import FunctionNode, Uses, bindings, parameters, us
 
 MAX_LEVELS = 60
 """Statements inside of statements that are followed; an `elif` is one inside the `if` before it."""
-MAX_NODES = 1500
+MAX_NODES = 600
 """Nodes of the graph."""
 
 EXIT = 0
