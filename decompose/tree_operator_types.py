@@ -78,7 +78,7 @@ class Types:
 
     def _note(self, node: Node) -> None:
         """Keep what a declaration says."""
-        if not node.is_named:
+        if not node.is_named or not node.child_count:
             return
         told = node.child_by_field_name("type")
         if told is None and node.type in ("short_var_declaration", "let_declaration", "variable_declarator"):

@@ -24,8 +24,8 @@ from decompose.tree_operator_types import Types
 from decompose.tree_operator_uses import Uses
 from decompose.tree_operator_values import Values
 
-_MOST = 5000
-"""Faults that are proposed for one function."""
+_MOST = 20_000
+"""Nodes of one function that faults are proposed for; of more, some are passed over, evenly."""
 
 
 class Part(Values, Flow, Statements):
@@ -43,7 +43,7 @@ class Operators:
         self.tokens: tuple[Definition, Tokens] | None = None
 
     def propose(self, source: Source, definition: Definition) -> Iterator[Edit]:
-        """Every edit that the operators propose in a function's body, or as many as can be looked at."""
+        """Every edit that the operators propose in a function's body, in order of position."""
         if self.source is not source or self.types is None:
             self.source, self.types = source, Types(source, self.language)
             self.uses = Uses(source) if self.language == "Go" else None
@@ -52,9 +52,7 @@ class Operators:
         if not body.is_named:
             return
         part = Part(source, definition, self.language, self.types)
-        found = [one for one in sorted(set(_walk(part, body))) if self._builds(one, definition)]
-        step = -(-len(found) // _MOST)
-        yield from found[:: max(step, 1)]
+        yield from (one for one in sorted(set(_walk(part, body))) if self._builds(one, definition))
 
     def _builds(self, edit: Edit, definition: Definition) -> bool:
         span = definition.span
@@ -87,6 +85,7 @@ def _walk(part: Part, body: Node) -> Iterator[Edit]:
     skipped = OPERATIONS[part.language].skipped
     yield from part.whole_value()
     cursor = body.walk()
+    step, seen = -(-body.descendant_count // _MOST), 0
     while True:
         here = cursor.node
         if here is None:
@@ -94,8 +93,9 @@ def _walk(part: Part, body: Node) -> Iterator[Edit]:
         enter = True
         if here.is_named:
             enter = here.type not in skipped and "comment" not in here.type
-            if enter:
+            if enter and seen % step == 0:
                 yield from part.of(here)
+            seen += 1
         if enter and cursor.goto_first_child():
             part.above.append(here)
             continue
