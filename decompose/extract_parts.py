@@ -18,6 +18,7 @@ from decompose.extract_syntax import (
     expressions,
     identifiers,
     imports_of,
+    is_elif,
     only_called,
     plain_definition,
     suites,
@@ -173,17 +174,19 @@ class Finder:
 
     def _candidates(self) -> Iterator[tuple[tuple[ast.AST, ...], Range | None, frozenset[str]]]:
         """Statements in a row; expressions, with where they run and what scopes around them bind."""
-        stack: list[list[ast.stmt]] = [without_docstring(self.function)]
+        stack: list[tuple[list[ast.stmt], bool]] = [(without_docstring(self.function), False)]
         nothing: frozenset[str] = frozenset()
         while stack:
-            suite = stack.pop()
-            for start in range(len(suite)):
+            suite, further = stack.pop()
+            # The text of an `elif` is none of a statement, and a suite may not become empty.
+            further = further or (len(suite) == 1 and isinstance(suite[0], ast.FunctionDef))
+            for start in range(len(suite) if further else 0, len(suite)):
                 for end in range(start + 1, min(len(suite), start + _MOST_STATEMENTS) + 1):
                     yield tuple(suite[start:end]), None, nothing
             for statement in suite:
                 for expression, scope in expressions(statement):
                     yield (expression,), self.flow.ranges[id(statement)], scope
-                stack += suites(statement)
+                stack += [(one, is_elif(statement, one)) for one in suites(statement)]
 
     def _part(
         self, nodes: tuple[ast.AST, ...], at: Range | None, scope: frozenset[str], score: int

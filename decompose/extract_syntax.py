@@ -82,11 +82,19 @@ def without_docstring(function: FunctionNode) -> list[ast.stmt]:
 
 
 def suites(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The statements that a statement holds, branch by branch."""
     if isinstance(node, FunctionNode | ast.ClassDef):
         return []
     found = [getattr(node, "body", []), getattr(node, "orelse", [])]
     found += [one.body for one in (*getattr(node, "handlers", []), *getattr(node, "cases", []))]
     return [one for one in found if one]
+
+
+def is_elif(node: ast.stmt, suite: Sequence[ast.stmt]) -> bool:
+    """Whether what a statement holds is an `elif` of it."""
+    if not isinstance(node, ast.If) or suite is not node.orelse:
+        return False
+    return isinstance(suite[0], ast.If) and suite[0].col_offset == node.col_offset
 
 
 def expressions(statement: ast.stmt) -> Iterator[tuple[ast.expr, frozenset[str]]]:

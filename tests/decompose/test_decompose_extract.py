@@ -294,6 +294,36 @@ def test_what_would_change_the_meaning_is_not_cut_out(begins: str, text: str) ->
     assert not any(one.startswith(begins) for one in found)
 
 
+def test_an_elif_is_cut_with_its_if_or_not_at_all() -> None:
+    text = """
+        def grades(points):
+            found = []
+            for point in points:
+                if point > 9:
+                    found.append(["A", point, point * 2])
+                elif point > 7 and point < 9 and point != 8:
+                    found.append(["B", point])
+                else:
+                    found.append(["C", point, point + 2])
+            return found
+        """
+    assert cut_where(text, "if point > 9:")
+    with pytest.raises(StopIteration):
+        cut_where(text, "if point > 7")
+    assert any("elif check_point(point):" in one.code for one in cuts(program(text)))
+
+
+def test_an_inner_function_is_left_where_it_is_all_that_a_branch_holds() -> None:
+    text = """
+        def f(a, b):
+            if a:
+                def g(x):
+                    return x * x + b - x
+            return g(a)
+        """
+    assert not any(one.helpers[0].kind == "inner" for one in cuts(program(text)))
+
+
 def test_a_name_of_a_class_is_not_taken_out_of_it() -> None:
     text = """
         class A:
