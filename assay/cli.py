@@ -371,7 +371,11 @@ def steps(
     asked = _with_models(flags, budget, model=model, model_url=base_url, policy=policy, policy_url=policy_url)
     sources = {"problems": paths or []}
     with Session(asked, flags.run_dir or DEFAULT_RUN, create=True, sources=sources) as session:
-        session.stages(("problems", "decompose", "tests", "sample", "verify"))
+        session.stages(("problems",))
+        # What follows is all that these problems give.
+        session.flags = dataclasses.replace(session.flags, limit=None)
+        if not session.failed:
+            session.stages(("decompose", "tests", "sample", "verify"))
 
 
 _source_command(

@@ -177,8 +177,10 @@ class Session:
             self._tell_calls(STAGES[name])
             if (tell := STAGES[name].facts) is not None and not result.failed:
                 facts = tell(self.run, self.recipe)
-                self.tell(facts.pop("line"))
-                self.results[-1]["facts"] = facts
+                if (said := facts.pop("line")) is not None:
+                    self.tell(said)
+                if facts:
+                    self.results[-1]["facts"] = facts
             if result.failed:
                 self.failed = True
                 self.tell(f"assay: {name} failed in part; mend that and run the same command again")

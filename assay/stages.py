@@ -43,7 +43,8 @@ class Stage:
         plan: cut it into units.
         step: make its datatrove step.
         asks: the model that it may ask and how often a row at most; None where it asks none.
-        facts: what to tell beside the accounting once it is done, with a line for a person under `line`.
+        facts: what to tell beside the accounting once it is done, with a line for a person under
+            `line`, null for none.
     """
 
     name: str
@@ -104,6 +105,16 @@ def _programs() -> Any:
 
 # Functions of a program, where a dry run has to guess what will be asked of each.
 _FUNCTIONS = 4
+
+
+def _completions(run: RunDir, recipe: Recipe) -> dict[str, Any]:
+    """What of the given files of completions was of no use."""
+    from labelers.programs.completions import check
+
+    if not recipe.sample.completions:
+        return {"line": None}
+    rows = run.rows("problems", columns=("id", "name"))
+    return check(recipe.sample.completions, {row[name] for row in rows for name in ("id", "name")})
 
 
 def _asked(model: ModelConfig, wanted: int) -> list[dict[str, Any]]:
@@ -263,9 +274,7 @@ STAGES: dict[str, Stage] = {
             libraries=_GRAMMARS,
             settings=lambda recipe: [recipe.tests, *_asked(recipe.model, recipe.tests.assertions)],
             plan=lambda run, _, limit: _programs().plan_tests(run, limit),
-            step=lambda recipe, root: _programs().HarvestTests(
-                recipe.tests, root, recipe.seed, recipe.model
-            ),
+            step=lambda recipe, root: _programs().HarvestTests(recipe.tests, root, recipe.seed, recipe.model),
             asks=lambda recipe: (recipe.model, _FUNCTIONS * recipe.tests.assertions),
         ),
         Stage(
@@ -283,6 +292,7 @@ STAGES: dict[str, Stage] = {
                 recipe.sample, root, recipe.seed, recipe.policy
             ),
             asks=lambda recipe: (recipe.policy, recipe.sample.completions_each),
+            facts=_completions,
         ),
         Stage(
             name="verify",
@@ -291,7 +301,7 @@ STAGES: dict[str, Stage] = {
             code=_PROGRAMS,
             libraries=_GRAMMARS,
             settings=lambda recipe: [recipe.verify, *_asked(recipe.model, recipe.verify.judge)],
-            plan=lambda run, _, limit: _programs().plan_verify(run, limit),
+            plan=lambda run, recipe, limit: _programs().plan_verify(run, limit, recipe.verify, recipe.model),
             step=lambda recipe, root: _programs().VerifyCandidates(
                 recipe.verify, root, recipe.seed, recipe.model
             ),

@@ -369,7 +369,7 @@ class ImportConfig:
         hub_max_gb: GiB of rows that are taken from one dataset on the Hub.
     """
 
-    rows_per_part: int = 32
+    rows_per_part: int = 16
     max_row_bytes: int = 64 << 20
     license: str = ""
     test_share: float = 0.1

@@ -341,7 +341,7 @@ class Piece:
 class Candidate:
     """A completion of a program's skeleton, not yet judged."""
 
-    id: str = column("hash of program and completion")
+    id: str = column("hash of program and completion, and of the model that wrote it")
     problem_id: str = column("id of the problem")
     program_id: str = column("id of the program whose skeleton was completed")
     completion: Text = column("the text as the model wrote it, prose and fences included")
@@ -350,8 +350,8 @@ class Candidate:
         "where parts of `program` stand in `completion`; empty where it is all of it"
     )
     fault: str | None = column(
-        "why no program was found: `empty`, `prose`, `other_language`, `unfilled` (the skeleton as it was) "
-        "or `tests_only`; null when one was"
+        "what is wrong with the text at sight: `empty`, `prose`, `other_language`, `tests_only`, `unfilled` "
+        "(the skeleton as it was), `broken` (`program` is what of it stands by itself); null when nothing is"
     )
     generator: Generator = column("what made it")
 
@@ -366,6 +366,9 @@ class Step:
     label: Int8 | None = column("the label that counts: one of those below, as the recipe says")
     reference_label: Int8 | None = column(
         "1 all its tests pass beside the reference's other functions, 0 one fails, null no test or verdict"
+    )
+    suite_label: Int8 | None = column(
+        "the same by the tests alone whose calls the suite makes (`harvested`); null without any or verdict"
     )
     own_label: Int8 | None = column("the same beside the candidate's own other functions")
     judge_label: Int8 | None = column("what a model said of it without running it; null when not asked")

@@ -37,6 +37,9 @@ from schemas.tokens import estimate_tokens
 
 T = TypeVar("T")
 
+UNAVAILABLE = "unavailable"
+"""`Reply.finish` of a request that another attempt may still get an answer to."""
+
 _MAX_WAIT_S = 600.0
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0
@@ -127,19 +130,35 @@ class Client:
         """Answer requests, in order; they are drawn a few ahead of the replies.
 
         Raises:
-            ModelFault: no request would get an answer.
+            ModelFault: no request would get an answer; or, after all replies, some got none for want of a
+                server that answers, and the config says `missing=stop`.
             BudgetSpent: the next call might pass the budget.
         """
         window = max(4 * self.config.concurrency, 64)
         waiting: deque[Reply | concurrent.futures.Future[Reply]] = deque()
         halt = threading.Event()
+        missing: list[str] = []
+        asked = 0
+
+        def answered() -> Reply:
+            reply = _result(waiting.popleft())
+            if reply.finish == UNAVAILABLE and reply.error is not None:
+                missing.append(reply.error)
+            return reply
+
         try:
             for request in requests:
+                asked += 1
                 waiting.append(self._known(request) or self._submit(self._reply(request, halt)))
                 while waiting and (len(waiting) >= window or _is_ready(waiting[0])):
-                    yield _result(waiting.popleft())
+                    yield answered()
             while waiting:
-                yield _result(waiting.popleft())
+                yield answered()
+            if missing and self.config.missing == "stop":
+                raise ModelFault(
+                    f"{len(missing)} of {asked} requests got no answer, the last: {missing[-1]}; answers are "
+                    "kept: run the same command again, or set missing=skip to go on without them"
+                )
         finally:
             halt.set()
             self._settle([one for one in waiting if isinstance(one, concurrent.futures.Future)])
@@ -264,7 +283,8 @@ class Client:
                         self._account.lost_usd += await self._write(release)
                     wait = self._wait_after(failure, attempt)
                     if wait is None:
-                        stored = Stored("", "", str(failure), "", 0, 0, None, time.monotonic() - started)
+                        finish = UNAVAILABLE if failure.retry else ""
+                        stored = Stored("", finish, str(failure), "", 0, 0, None, time.monotonic() - started)
                         self._account.failed += 1
                         return await self._write(functools.partial(self._store.put, key, call, stored))
                     self._account.retries += 1

@@ -33,6 +33,8 @@ class ModelConfig:
         max_tokens: most tokens of an answer of requests that give no number.
         concurrency: requests under way at once in one process; for `local` the largest batch.
         requests_per_minute: requests begun in a minute by all processes of a run; 0 for no bound.
+        missing: what becomes of requests that no attempt got an answer to, such as in an outage: `stop` when
+            the others are answered, so that the same command asks them again, or `skip` them.
         timeout_s: seconds that one attempt may take.
         retries: further attempts after an answer that may get better (429, 5xx, timeout, lost connection).
         budget_usd: most that all answers of a run directory may cost, in US dollars; 0 for no bound.
@@ -52,6 +54,7 @@ class ModelConfig:
     max_tokens: int = 4096
     concurrency: int = 16
     requests_per_minute: int = 0
+    missing: Literal["stop", "skip"] = "stop"
     timeout_s: float = 120.0
     retries: int = 6
     budget_usd: float = 0.0

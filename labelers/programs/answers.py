@@ -4,7 +4,9 @@ In: the text of an answer and what was asked for. Out: a `Found`: the program, t
 with the answer, and what is wrong with the answer at sight. An answer may be a program, one or several
 fenced blocks between prose, a program between lines of prose without any fence, or the rest of a text
 that begins with the prompt; thoughts before a closing `</think>` are no part of it. Of several readings the
-one that defines most of the functions asked for counts, the plainest of equals.
+one that defines most of the functions asked for counts; of several versions of a program the last. Where no
+reading is a program, the parts of one that stand by themselves are taken: a program that was cut off, or
+with a slip in one function, is broken, but its other functions can be labelled.
 Wrong: nothing raises; an answer without a program is a `Found` with its `fault`, and is judged as it is.
 Time is bounded: no more than some dozens of readings are parsed.
 """
@@ -25,6 +27,8 @@ _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})([^`\n]*)\n?")
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>")
 # An answer has a few blocks; the longest are the programs.
 _MAX_BLOCKS = 8
+# Parts of a broken program that are looked at one by one.
+_MAX_PARTS = 200
 # Ends of a program between lines of prose that are tried.
 _MAX_ENDS = 24
 _STARTS = re.compile(
@@ -146,7 +150,7 @@ def find(answer: str, asked: Asked) -> Found:
             if score == len(asked.names):
                 break
     if best is None:
-        return Found(answer, (), _fault(answer, asked, parses))
+        return _broken(answer, asked) or Found(answer, (), _fault(answer, asked, parses))
     program = best[1].text(answer)
     fault = "unfilled" if _unfilled(program, asked) else None
     return Found(program, () if program == answer else tuple(_pieces(answer, best[1])), fault)
@@ -159,20 +163,82 @@ def _readings(answer: str, asked: Asked) -> Iterator[_Reading]:
     blocks = _blocks(answer, begin)
     right = [block for block in blocks if _NAMES.get(block[2].lower(), asked.language) == asked.language]
     longest = sorted(right, key=lambda block: block[0] - block[1])[:_MAX_BLOCKS]
-    for start, end, _ in longest:
-        yield _Reading(((start, end),))
+    # Of two versions of one program the last counts.
+    for block in sorted(longest, reverse=True):
+        yield _Reading(_unindented(answer, block))
     if len(right) > 1:
-        # A block a function; and of two versions of one program, the last.
-        yield _Reading(tuple((start, end) for start, end, _ in right[:64]))
-        yield _Reading((right[-1][:2],))
+        # A block a function.
+        yield _Reading(tuple(part for block in right[:64] for part in _unindented(answer, block)))
     if begin:
         yield _Reading(((begin, len(answer)),))
     if asked.prompt:
         yield _Reading((whole,), asked.prompt)
-        for start, end, _ in longest:
-            yield _Reading(((start, end),), asked.prompt)
+        for block in sorted(longest, reverse=True):
+            yield _Reading((block[:2],), asked.prompt)
     if not blocks:
+        yield _Reading(_unindented(answer, (begin, len(answer), "")))
         yield from _between_prose(answer, begin)
+
+
+def _unindented(answer: str, block: tuple[int, int, str]) -> tuple[tuple[int, int], ...]:
+    """A block without the indentation that all of its lines have, as in a list of points."""
+    start, end, _ = block
+    lines: list[tuple[int, int]] = []
+    at = start
+    for line in answer[start:end].splitlines(keepends=True):
+        lines.append((at, at + len(line)))
+        at += len(line)
+    full = [answer[a:b] for a, b in lines if answer[a:b].strip()]
+    depths = [len(line) - len(line.lstrip(" \t")) for line in full]
+    depth = min(depths, default=0)
+    if not depth or len({line[:depth] for line in full}) > 1:
+        return ((start, end),)
+    return tuple((min(a + depth, b - 1), b) if answer[a:b].strip() else (b - 1, b) for a, b in lines)
+
+
+def _broken(answer: str, asked: Asked) -> Found | None:
+    """What stands by itself of the longest reading that is no program, where that is a function asked for."""
+    begin = _after_thoughts(answer)
+    right = [b for b in _blocks(answer, begin) if _NAMES.get(b[2].lower(), asked.language) == asked.language]
+    block = max(right, key=lambda one: one[1] - one[0], default=(begin, len(answer), ""))
+    parts = _unindented(answer, block)
+    text = "".join(answer[start:end] for start, end in parts)
+    places = [place for start, end in parts for place in range(start, end)] if len(parts) > 1 else None
+    kept = [one for one in _chunks(text) if _defined(text[slice(*one)], asked.language) is not None]
+    program = "".join(text[slice(*one)] for one in kept)
+    if not asked.names & (_defined(program, asked.language) or set()):
+        return None
+    if places is None:
+        ranges = tuple((block[0] + start, block[0] + end) for start, end in kept)
+    else:
+        ranges = tuple(run for start, end in kept for run in _runs(places[start:end]))
+    return Found(program, tuple(_pieces(answer, _Reading(ranges))), "broken")
+
+
+def _chunks(text: str) -> list[tuple[int, int]]:
+    """Runs of lines of a broken program, each from a line that begins a definition to the next such line."""
+    starts, at = [0], 0
+    for line in text.splitlines(keepends=True):
+        if at and _STARTS.match(line) and not text[:at].rstrip(" \t").endswith(("@", "\\\n")):
+            starts.append(at)
+        at += len(line)
+    joined = [starts[0]]
+    for start in starts[1:]:
+        # A decorator, attribute or comment belongs to what follows it.
+        if not text[joined[-1] : start].lstrip().startswith(("@", "#[", "#", "template")) or (
+            "\n" in text[joined[-1] : start].strip()
+        ):
+            joined.append(start)
+    return list(zip(joined, [*joined[1:], len(text)], strict=True))[:_MAX_PARTS]
+
+
+def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Runs of neighbouring places."""
+    first = 0
+    for index in range(1, len(places) + 1):
+        if index == len(places) or places[index] != places[index - 1] + 1:
+            yield places[first], places[index - 1] + 1
+            first = index
 
 
 def _after_thoughts(answer: str) -> int:

@@ -48,17 +48,17 @@ def sample(
 
     Args:
         prompt: the problem's prompt, for completions that go on from it.
-        completions: what models wrote for the problem; one that is already there is left out.
+        completions: what models wrote for the problem; what one model wrote more than once is there once.
     """
     try:
         made = list(_candidates(program, config, seed))
     except SourceError as error:
         return Drop(program["id"], "syntax_error", str(error)[:500])
     asked = Asked.of(program, prompt)
-    seen = {candidate.completion for candidate in made}
+    seen: set[tuple[str, str]] = set()
     for one in completions:
-        if one.text not in seen:
-            seen.add(one.text)
+        if (one.model, one.text) not in seen:
+            seen.add((one.model, one.text))
             generator = Generator(
                 model=one.model,
                 temperature=one.temperature,
@@ -148,7 +148,7 @@ def _candidate(
 ) -> Candidate:
     part = found is not None and found.program != completion
     return Candidate(
-        id=content_id(program["id"], completion),
+        id=content_id(program["id"], completion, *([generator.model] if found else [])),
         problem_id=program["problem_id"],
         program_id=program["id"],
         completion=completion,

@@ -2,15 +2,15 @@
 
 In: files of one JSON object a line: `problem` (name or id of the problem), `completion`, `model`, and
 optionally `temperature` and `seed`. Out: `Completion`s; `labelers.programs.answers` finds the program in
-each. Wrong: `AssayError` that names file, line and field; the files are read whole before anything is
-made of them, so that no row is lost half-way.
+each. Wrong: a line that is no completion is left out, and `check` tells which and why; a file that cannot
+be read, or holds none, is an `AssayError`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +36,58 @@ def read_completions(files: Sequence[str]) -> list[Completion]:
     """All completions of files, in order.
 
     Raises:
-        AssayError: a file is missing or unreadable, or a line is not a completion.
+        AssayError: a file is missing or unreadable, or holds no completion.
     """
-    return [found for file in files for found in _read(Path(file))]
+    return [one for file in files for one in _read(Path(file)) if isinstance(one, Completion)]
 
 
-def _read(path: Path) -> Iterator[Completion]:
+def check(files: Sequence[str], known: Collection[str]) -> dict[str, Any]:
+    """What of files of completions is of no use, with a line that says so; the line is null where all is.
+
+    Args:
+        known: names and ids of the problems of the run.
+
+    Raises:
+        AssayError: as for `read_completions`.
+    """
+    read = [one for file in files for one in _read(Path(file))]
+    bad = [one for one in read if isinstance(one, str)]
+    lost = [one.problem for one in read if isinstance(one, Completion) and one.problem not in known]
+    told = []
+    if bad:
+        told.append(f"{len(bad):,} lines are no completions ({bad[0]}{', ...' if len(bad) > 1 else ''})")
+    if lost:
+        told.append(f"{len(lost):,} completions name no problem of this run, such as {lost[0][:80]!r}")
+    line = f"sample: of {len(read):,} lines of completions {'; '.join(told)}" if told else None
+    return {"completions_refused": len(bad), "completions_of_no_problem": len(lost), "line": line}
+
+
+def _read(path: Path) -> list[Completion | str]:
+    """A file's completions, and for each line that is none what is wrong with it."""
+    found: list[Completion | str] = []
     try:
         with path.open("rb") as handle:
             number = 0
             while line := handle.readline(_MAX_LINE + 1):
                 number += 1
                 if len(line) > _MAX_LINE:
-                    raise AssayError(f"{path} line {number}: longer than {_MAX_LINE >> 20} MiB")
-                if line.strip():
-                    yield _parse(line, f"{path} line {number}")
+                    found.append(f"{path} line {number}: longer than {_MAX_LINE >> 20} MiB")
+                    while line and not line.endswith(b"\n"):
+                        line = handle.readline(_MAX_LINE + 1)
+                elif line.strip():
+                    found.append(_parsed(line, f"{path} line {number}"))
     except OSError as error:
         raise AssayError(f"{path}: completions cannot be read ({error.strerror})") from None
+    if found and all(isinstance(one, str) for one in found):
+        raise AssayError(str(found[0]))
+    return found
+
+
+def _parsed(line: bytes, where: str) -> Completion | str:
+    try:
+        return _parse(line, where)
+    except AssayError as error:
+        return str(error)
 
 
 def _parse(line: bytes, where: str) -> Completion:

@@ -79,14 +79,14 @@ class TestsConfig:
         workers: sandboxes at work at once in one process.
     """
 
-    max_calls: int = 60
+    max_calls: int = 200
     max_call_bytes: int = 16384
     max_mutants: int = 24
     max_compiled_mutants: int = 8
     assertions: int = 1
     generated: int = 40
     rounds: int = 4
-    max_tests: int = 60
+    max_tests: int = 100
     max_steps: int = 20_000
     cpu_s: float = 1.0
     wall_s: float = 8.0
@@ -146,9 +146,12 @@ class VerifyConfig:
     """Settings of `verify`, which runs candidates and labels them and their functions.
 
     Attributes:
-        steps: the step label that counts: `reference` (a function beside the reference's others), `own`
-            (beside the candidate's own), `judge` (a model's word) or `none` (the outcome alone).
+        steps: the step label that counts: `reference` (a function beside the reference's others), `suite`
+            (the same, by the tests alone whose calls the suite makes), `own` (beside the candidate's own),
+            `judge` (a model's word) or `none` (the outcome alone).
         conflicts: `keep` the step labels where outcome and steps disagree, or `mask` them (null).
+        doubtful: what becomes of a 0 for which only inputs that were made speak, while the program passes its
+            suite: `null`, since such an input may lie outside of what the function is meant for, or `keep`.
         own: run each function beside the candidate's own others as well.
         judge: ask the model of `[model]` for its word on each function, whatever label counts.
         all_tests: label a function by all of its tests; else by the selected ones, which kill the
@@ -165,6 +168,7 @@ class VerifyConfig:
 
     steps: str = "reference"
     conflicts: str = "keep"
+    doubtful: str = "null"
     own: bool = True
     judge: bool = False
     all_tests: bool = True
@@ -178,8 +182,9 @@ class VerifyConfig:
     workers: int = 2
 
     def __post_init__(self) -> None:
-        _one_of(self, "steps", "reference", "own", "judge", "none")
+        _one_of(self, "steps", "reference", "suite", "own", "judge", "none")
         _one_of(self, "conflicts", "keep", "mask")
+        _one_of(self, "doubtful", "null", "keep")
         if self.steps == "own" and not self.own:
             raise ValueError("steps = own needs own = true")
         if self.steps == "judge" and not self.judge:

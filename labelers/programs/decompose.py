@@ -93,7 +93,7 @@ class Decomposer:
             else:
                 found = _Refused("too_few_functions", "; ".join(refused))
         if isinstance(found, _Refused):
-            return Drop(problem["id"], found.reason, found.detail[:500])
+            return Drop(problem["id"], found.reason, f"{problem['name'][:100]}: {found.detail}"[:500])
         self.counts[f"decomposed_{'by_model' if found.prompt_version else found.decomposed_by}"] += 1
         return Keep((found,))
 
@@ -183,6 +183,9 @@ class Decomposer:
         verdict = suite.arrange(code, self.config.workers)
         if not verdict.passed:
             return _not_passed(verdict)
+        (idle,) = suite.judge([blank], self.config.workers)
+        if idle.passed:
+            return _Refused("suite_passes_anything", "it passes on a program that does nothing too")
         # Only what passes as it is may be tried in another form.
         if short:
             return few

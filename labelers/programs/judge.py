@@ -107,6 +107,8 @@ def judgements(
                 label, reason = None, reply.error
             found[name] = Judged(label, " ".join(reason.split())[:_MAX_REASON], reply.model)
         yield found
+    # The client tells at its end what got no answer.
+    next(replies, None)
 
 
 def _defined(code: str, language: str) -> set[str]:

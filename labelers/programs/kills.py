@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from labelers.programs import runs
-from sandbox import ErrorRecord, Result
+from sandbox import ErrorRecord, Result, Rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,17 +21,21 @@ class Failed:
     timeouts: list[int]
 
 
-def failures(result: Result, expected: Sequence[runs.Outcome]) -> list[int]:
+def failures(result: Result, expected: Sequence[runs.Outcome], rules: Rules = runs.PLAIN) -> list[int]:
     """Indices of the calls that did not come to what was expected.
 
     A run that was stopped fails the call that it was stopped in; the calls after it were never made
     and fail only where the program did not load.
     """
-    return judged(result, expected).indices
+    return judged(result, expected, rules=rules).indices
 
 
 def judged(
-    result: Result, expected: Sequence[runs.Outcome], slow: str | None = None, unmade: str | None = None
+    result: Result,
+    expected: Sequence[runs.Outcome],
+    slow: str | None = None,
+    unmade: str | None = None,
+    rules: Rules = runs.PLAIN,
 ) -> Failed:
     """What failed, timeouts apart.
 
@@ -44,7 +48,7 @@ def judged(
         kind = value.type if isinstance(value, ErrorRecord) and value.raised else None
         if kind is not None and kind == unmade:
             continue
-        if not runs.same(runs.outcome_of(value), wanted):
+        if not runs.same(runs.outcome_of(value), wanted, rules):
             wrong.append(index)
             if kind is not None and kind == slow:
                 late.append(index)

@@ -217,13 +217,19 @@ class Suite:
             reason = "infra_error" if infra else "invalid_suite"
             return Verdict(None, reason, judged.reason[:500], trust, isolation)
         reason = "failed" if result.status == "ok" else result.status
-        return Verdict(False, reason, self._detail(number, judged)[:500], trust, isolation)
+        return Verdict(False, reason, self._detail(number, result, judged)[:500], trust, isolation)
 
-    def _detail(self, number: int, judged: Judgement) -> str:
+    def _detail(self, number: int, result: Result, judged: Judgement) -> str:
         total = len(self.sources) + bool(self.calls) + len(self.scripts)
         where = f"test {number + 1} of {total}: " if total > 1 else ""
+        if result.status in runs.TIMEOUTS:
+            # How long it took to be stopped differs from run to run.
+            return where + result.status
         if number == len(self.sources) and self.calls and judged.failures:
             failure = judged.failures[0]
+            if result.status != "ok" and failure.index >= len(result.outputs):
+                told = shown_call(self.entry, self.calls[failure.index])
+                return f"{where}{told}: {result.status}: {line(result.detail)}"
             return f"{where}{shown_call(self.entry, self.calls[failure.index])}: {failure.why}"
         return where + judged.reason
 

@@ -10,6 +10,7 @@ REASONS: dict[str, str] = {
     "program_missing": "the row's program is not in the part beside it",
     "reference_fails_suite": "the reference does not pass the problem's own suite",
     "reference_unrecordable": "the reference could not be run with its calls recorded",
+    "suite_passes_anything": "the suite passes on a program whose functions do nothing as well",
     "syntax_error": "the reference is not a program that can be taken apart",
     "too_few_functions": "the reference has fewer module-level functions than a decomposed program needs",
     "too_many_functions": "the reference has more functions than a program may have",

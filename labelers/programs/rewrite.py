@@ -89,6 +89,8 @@ def rewrite(
             one = read_answer(problem, next(replies), min_functions)
             made.setdefault(one.program if one.program is not None else number, one)
         found.append(list(made.values()))
+    # The client tells at its end what got no answer.
+    next(replies, None)
     return found
 
 
@@ -146,7 +148,7 @@ def _program(problem: Mapping[str, Any], text: str) -> tuple[str | None, str]:
         if found.fault is None or found.fault == "unfilled":
             return found.program, ""
         # What cannot be read, or lacks the entry point, is told as that.
-        if blocks and found.fault in ("prose", "tests_only"):
+        if blocks and found.fault in ("prose", "tests_only", "broken"):
             return blocks[0], ""
         return None, found.fault
     for one in (*blocks[:8], text):

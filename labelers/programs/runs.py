@@ -14,7 +14,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sandbox import Call, DecodeError, ErrorRecord, Job, Limits, Result, Sandbox, decode, encode, equal
+from sandbox import Call, DecodeError, ErrorRecord, Job, Limits, Result, Rules, Sandbox, decode, encode
 from sandbox.names import canonical, solution_file
 from schemas.errors import AssayError
 
@@ -134,8 +134,12 @@ def outcome_of(value: Any) -> Outcome | None:
     return ("error", value.type)
 
 
-def same(found: Outcome | None, expected: Outcome) -> bool:
-    """Whether an outcome is the expected one, types and all; errors are equal when their types are.
+PLAIN = Rules(numeric=True)
+"""How values of unit tests are compared: as a suite's `==` does, so that 4 and 4.0 are equal."""
+
+
+def same(found: Outcome | None, expected: Outcome, rules: Rules = PLAIN) -> bool:
+    """Whether an outcome is the expected one; errors are equal when their types are.
 
     What is expected of arguments too is found as the value of a job that tells them.
     """
@@ -144,7 +148,7 @@ def same(found: Outcome | None, expected: Outcome) -> bool:
     if expected[0] == "error":
         return bool(found[1] == expected[1])
     try:
-        return equal(found[1], expected[1])
+        return rules.equal(found[1], expected[1])
     except RecursionError:
         return False
 

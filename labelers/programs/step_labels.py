@@ -7,6 +7,8 @@ fails the label is null with reason `infra_error`, never 0.
 * outcome: the problem's suite on the whole candidate (`labelers.programs.outcomes`).
 * step, beside the reference's functions: the candidate's function in the reference's program on the
   function's tests; 1 if all pass, 0 if one fails or the run was stopped, null without tests.
+* step, by the suite's calls: the same, by the tests alone whose calls the suite itself makes. Inputs that are
+  made may lie outside of what a function is meant for; where only such a test fails, this label is 1.
 * step, beside its own: the same tests on the candidate's program as it is, so that a fault of a helper counts
   against its callers too.
   Expected values stay outside and are compared there, types and all.
@@ -17,6 +19,8 @@ fails the label is null with reason `infra_error`, never 0.
   needs is nested too deeply, where the whole would be too large, where the name is bound other than by an
   unconditional definition, and where a candidate that runs is too large or too deep to be taken apart.
 * A suite that says nothing of a candidate (`invalid_suite`) gives no outcome.
+* A 0 that rests on made inputs alone, in a program that passes its suite, is in doubt, and counts for nothing
+  unless told otherwise; the conflict is named all the same.
 * Which label counts, and whether it does where outcome and steps disagree, are settings: the others stay
   beside it.
 """
@@ -36,7 +40,7 @@ from labelers.programs import runs
 from labelers.programs.answers import place
 from labelers.programs.config import VerifyConfig
 from labelers.programs.decompose import module_functions
-from labelers.programs.harvest import loadable
+from labelers.programs.harvest import HARVESTED, loadable
 from labelers.programs.outcomes import Suite, Verdict, shown_call
 from labelers.programs.suites import prompt_of
 from labelers.programs.unit_tests import failures, told
@@ -45,7 +49,8 @@ from schemas.ids import split_of
 from schemas.records import FunctionSpan, Generator, Step, StepLabeledCandidate
 from schemas.stage import Keep
 
-_Test = tuple[Call, runs.Outcome]
+_Test = tuple[Call, runs.Outcome, bool]
+"""A call, what it comes to, and whether the suite makes it."""
 Judge = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, int | None]]]
 """From candidates of one program, as rows, to what a model says of each of their functions by name."""
 
@@ -56,6 +61,7 @@ class _Label:
 
     label: int | None
     reason: str
+    suite: int | None = None
     run: int = 0
     passed: int = 0
     failure: str | None = None
@@ -102,7 +108,8 @@ class Verifier:
         self.tests: dict[str, list[_Test]] = {span["name"]: [] for span in program["functions"]}
         for test in tests if config.steps != "none" else ():
             if (test["selected"] or config.all_tests) and test["function"] in self.tests:
-                one = runs.read_call(test["call"]), runs.read_outcome(test["expected"])
+                harvested = test["source"] == HARVESTED
+                one = runs.read_call(test["call"]), runs.read_outcome(test["expected"]), harvested
                 self.tests[test["function"]].append(one)
         # Of a function that changes its arguments what it leaves of them is part of what is expected.
         self.left = {name for name, some in self.tests.items() if any(one[1][0] == "left" for one in some)}
@@ -110,6 +117,8 @@ class Verifier:
         exports = module_functions(program["functions"])
         self.suite = Suite(problem, exports, suite_bounds, program["suite_kind"])
         self.suite.settle(program["code"])
+        # A suite of calls is told in JSON, which has no tuples.
+        self.rules = dataclasses.replace(runs.PLAIN, sequences="calls" in program["suite_kind"].split("+"))
         self.bounds = runs.limits(config.cpu_s, config.wall_s, config.memory_mb)
         self.limits = f"suite {_shown(self.suite.bounds)}; a function's tests {_shown(self.bounds)}"
         self.outcomes: dict[str, Verdict] = {}
@@ -147,7 +156,7 @@ class Verifier:
         return one
 
     def _job(self, code: str, name: str) -> Job:
-        calls = [call for call, _ in self.tests[name]]
+        calls = [call for call, _, _ in self.tests[name]]
         text = loadable(self.program, code)
         left = name in self.left
         return runs.calls_job(text, name, calls, self.bounds, lang=self.language, left=left)
@@ -158,16 +167,42 @@ class Verifier:
         jobs_alone = (job for _, job in fresh.values())
         results = runs.run_all(jobs_alone, self.config.workers, self.config.retries)
         for (key, (name, _)), result in zip(fresh.items(), results, strict=True):
-            self.labels[key] = _label(result, name, self.tests[name], name in self.left)
+            self.labels[key] = self._label(result, name)
+
+    def _label(self, result: Result, name: str) -> _Label:
+        """What one function's run says of it."""
+        tests, left = self.tests[name], name in self.left
+        if result.status == "infra_error":
+            return _Label(None, "infra_error")
+        failed = failures(result, [expected for _, expected, _ in tests], self.rules)
+        made, total = len(result.outputs), len(tests)
+        run = total if len(failed) == total else min(total, made + (made < total))
+        by_suite = [index for index in range(total) if tests[index][2]]
+        suite = int(not set(failed) & set(by_suite)) if by_suite else None
+        if not failed:
+            return _Label(1, "passed", suite, run, run)
+        if suite == 1 and run < total:
+            # Stopped in a made call: those of the suite that were left are not known.
+            suite = 1 if all(index < made for index in by_suite) else None
+        reason = "failed" if result.status == "ok" else result.status
+        call, expected, _ = tests[failed[0]]
+        got = _got(result.outputs[failed[0]], left) if failed[0] < made else result.status
+        failure = f"{shown_call(name, call)}: expected {told(expected)}, got {got}"
+        return _Label(0, reason, suite, run, run - len(failed), failure[:500])
 
     def _row(self, asked: _Asked, judged: Mapping[str, int | None]) -> StepLabeledCandidate:
         verdict, candidate = self.outcomes[asked.program], asked.candidate
         outcome = None if verdict.passed is None else int(verdict.passed)
         reason = verdict.reason
+        if candidate["fault"] == "broken" and outcome == 1:
+            # What was left out was not needed; the text as it was written is no program all the same.
+            outcome = 0
         if candidate["fault"] and outcome == 0:
             reason = candidate["fault"]
         steps = [self._step(asked, name, verdict, judged.get(name)) for name in self.tests]
         conflict = conflict_of(outcome, [step.label for step in steps])
+        if outcome == 1 and self.config.doubtful == "null" and self.config.steps in ("reference", "own"):
+            steps = [step if _sure(step) else dataclasses.replace(step, label=None) for step in steps]
         if conflict != "none" and self.config.conflicts == "mask":
             steps = [dataclasses.replace(step, label=None) for step in steps]
         generator = candidate["generator"]
@@ -202,13 +237,14 @@ class Verifier:
         own = (
             self._found(asked, name, asked.among_own, verdict) if self.config.own else _Label(None, "not_run")
         )
-        counts = {"reference": reference.label, "own": own.label, "judge": judged, "none": None}
+        counts = {"reference": reference.label, "suite": reference.suite, "own": own.label, "judge": judged}
         return Step(
             name=name,
             start_byte=start,
             end_byte=stop,
-            label=counts[self.config.steps],
+            label=counts.get(self.config.steps),
             reference_label=reference.label,
+            suite_label=reference.suite,
             own_label=own.label,
             judge_label=judged,
             tests_run=reference.run,
@@ -229,10 +265,10 @@ class Verifier:
         if asked.spans is None:
             # That it cannot be taken apart here is our bound; that it is no program is the language's word.
             no_program = verdict.reason == "compile_error" or asked.candidate["fault"] is not None
-            return _Label(0, "syntax_error") if no_program else _Label(None, "not_grafted")
+            return _Label(0, "syntax_error", 0) if no_program else _Label(None, "not_grafted")
         if name in asked.spans or name in asked.bound:
             return _Label(None, "not_grafted")
-        return _Label(0, "missing")
+        return _Label(0, "missing", 0)
 
 
 def _shown(bounds: Any) -> str:
@@ -248,20 +284,9 @@ def _key(job: Job) -> str:
     return state.hexdigest()
 
 
-def _label(result: Result, name: str, tests: Sequence[_Test], left: bool) -> _Label:
-    """What one function's run says of it."""
-    if result.status == "infra_error":
-        return _Label(None, "infra_error")
-    failed = failures(result, [expected for _, expected in tests])
-    made, total = len(result.outputs), len(tests)
-    run = total if len(failed) == total else min(total, made + (made < total))
-    if not failed:
-        return _Label(1, "passed", run, run)
-    reason = "failed" if result.status == "ok" else result.status
-    call, expected = tests[failed[0]]
-    got = _got(result.outputs[failed[0]], left) if failed[0] < made else result.status
-    failure = f"{shown_call(name, call)}: expected {told(expected)}, got {got}"
-    return _Label(0, reason, run, run - len(failed), failure[:500])
+def _sure(step: Step) -> bool:
+    """Whether a 0 in a program that passes its suite rests on more than inputs that were made."""
+    return step.label != 0 or step.suite_label == 0 or step.reason == "missing"
 
 
 def _got(value: Any, left: bool) -> str:

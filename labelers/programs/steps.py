@@ -60,8 +60,16 @@ def plan_sample(run: RunDir, limit: int | None, config: SampleConfig | None = No
     return [dataclasses.replace(unit, inputs={**unit.inputs, "completions": digest}) for unit in units]
 
 
-def plan_verify(run: RunDir, limit: int | None) -> list[Unit]:
-    """One unit a part of `candidates`, with their programs, tests, suites and problems."""
+def plan_verify(
+    run: RunDir, limit: int | None, config: VerifyConfig | None = None, model: ModelConfig = _NONE
+) -> list[Unit]:
+    """One unit a part of `candidates`, with their programs, tests, suites and problems.
+
+    Raises:
+        AssayError: a judge is wanted, and there is no model.
+    """
+    if config is not None and config.judge and not model.enabled:
+        raise AssayError("verify.judge needs a model: name it in [model] of the recipe, or by --model")
     return run.units_per_part("candidates", ("programs", "tests", "suites", "problems"), limit)
 
 
@@ -170,6 +178,7 @@ class SampleCandidates(_ProgramStep):
                     prompt = problems[program["problem_id"]]["prompt"]
                     given = [*answers.get(program["id"], []), *completions_of(program, grouped)]
                     outcome = sample(program, self.config, self.seed, prompt, given)
+                    told["repeated"] += len(given) - len({(one.model, one.text) for one in given})
                     told.update(faults(outcome))
                     yield outcome
         self.count(told)
@@ -187,8 +196,6 @@ class VerifyCandidates(_ProgramStep):
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield a `StepLabeledCandidate` for each candidate."""
         model = self.model if self.config.judge else _NONE
-        if self.config.judge and not model.enabled:
-            raise AssayError("verify.judge needs a model: name it in [model] of the recipe, or by --model")
         with client_of(model, self.run_dir) as client:
             yield from self._verify(unit, client)
 

@@ -56,7 +56,8 @@ def python_module(code: str, field: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(code)
+            # Python runs files that begin with a byte order mark.
+            return ast.parse(code.removeprefix("\ufeff"))
     except SyntaxError as error:
         reason = "python_2" if str(error.msg).startswith(_PYTHON_2) else "bad_program"
         raise BadRow(reason, f"{field}: {error.msg} in line {error.lineno} of the program") from None

@@ -79,7 +79,7 @@ def test_cached_answers_are_free(tmp_path: Path) -> None:
 def test_attempts_that_may_be_charged_count_and_refused_ones_do_not() -> None:
     with (
         LoopbackModel(lambda asked: drops()) as server,
-        Client(server.config(budget_usd=10.0, retries=2, **PRICES)) as client,
+        Client(server.config(budget_usd=10.0, retries=2, missing="skip", **PRICES)) as client,
     ):
         (reply,) = client.ask([req("a")])
         assert reply.error
@@ -87,7 +87,7 @@ def test_attempts_that_may_be_charged_count_and_refused_ones_do_not() -> None:
         assert client.spent() == pytest.approx(3 * most)
     with (
         LoopbackModel(lambda asked: fails(500)) as server,
-        Client(server.config(budget_usd=10.0, retries=1, **PRICES)) as client,
+        Client(server.config(budget_usd=10.0, retries=1, missing="skip", **PRICES)) as client,
     ):
         list(client.ask([req("a")]))
         assert client.spent() == 0

@@ -228,12 +228,33 @@ def test_a_request_that_cannot_be_answered_is_a_reply_with_its_error(trouble: Ac
     def script(asked: dict[str, Any]) -> Action:
         return trouble if last(asked) == "bad" else upper(asked)
 
-    with LoopbackModel(script) as server, Client(server.config(retries=1)) as client:
+    with LoopbackModel(script) as server, Client(server.config(retries=1, missing="skip")) as client:
         first, bad, after = client.ask([req("a"), req("bad"), req("b")])
     assert (first.text, after.text) == ("A", "B")
     assert (bad.text, bad.parsed) == ("", None)
     assert bad.error
     assert client.account.failed == 1
+
+
+def test_an_outage_stops_the_run_after_the_others_and_the_next_run_asks_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    well = threading.Event()
+
+    def script(asked: dict[str, Any]) -> Action:
+        return upper(asked) if well.is_set() or last(asked) != "bad" else fails(500)
+
+    with LoopbackModel(script) as server:
+        with Client(server.config(retries=1), tmp_path / "c.sqlite") as client:
+            replies = client.ask([req("a"), req("bad"), req("b")])
+            assert [next(replies).text for _ in range(3)] == ["A", "", "B"]
+            with pytest.raises(ModelFault, match="1 of 3 requests got no answer"):
+                next(replies)
+        well.set()
+        asked = len(server.asked)
+        with Client(server.config(retries=1), tmp_path / "c.sqlite") as client:
+            assert texts(client, "a", "bad", "b") == ["A", "BAD", "B"]
+        assert len(server.asked) == asked + 1
 
 
 def test_a_failed_request_is_asked_again_by_the_next_run(tmp_path: Path) -> None:

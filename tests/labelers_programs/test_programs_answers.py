@@ -55,12 +55,41 @@ WHOLE = {"area": FIRST, "multiply": SECOND.rstrip("\n")}
         f"class of problem: easy\n{PROGRAM}That's all (really).",
         f"```python\n# a test\nassert area(1, 2) == 2\n```\n```python\n{PROGRAM}```",
         f"1. Plan\n   ```python\n   pass\n   ```\n\n```python\n{PROGRAM}```",
+        f"```python\n{PROGRAM.replace('a * b', 'a + b')}```\nWait, better:\n```python\n{PROGRAM}```",
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_functions_are_found_again_in(answer: str) -> None:
     assert spans_in(answer) == WHOLE
     assert find(answer, ASKED).fault is None
+
+
+INDENTED = "".join(f"   {line}" for line in PROGRAM.splitlines(keepends=True))
+
+
+@pytest.mark.parametrize("answer", [f"1. So:\n   ```python\n{INDENTED}   ```\nDone.", INDENTED], ids=range(2))
+def test_a_program_in_a_list_of_points_is_read_without_its_indentation(answer: str) -> None:
+    found = find(answer, ASKED)
+    assert (found.program.rstrip("\n"), found.fault) == (PROGRAM.rstrip("\n"), None)
+    assert {name: text.replace("\n   ", "\n") for name, text in spans_in(answer).items()} == WHOLE
+
+
+THIRD = "def shout(x):\n    return (x\n"
+
+
+@pytest.mark.parametrize(
+    "program", [f"{FIRST}\n{THIRD}\n{SECOND}", f"{THIRD}\n{PROGRAM}", f"{PROGRAM}\n{THIRD}"]
+)
+def test_functions_beside_a_broken_one_are_found(program: str) -> None:
+    found = find(f"```python\n{program}```", ASKED)
+    assert {name: text.rstrip("\n") for name, text in spans_in(f"```python\n{program}```").items()} == WHOLE
+    assert found.fault == "broken"
+
+
+def test_a_decorator_stays_with_its_function_in_a_broken_program() -> None:
+    program = f"import functools\n\n@functools.cache\n{SECOND}\n\ndef area(w, h:\n    pass\n"
+    answer = f"```python\n{program}```"
+    assert spans_in(answer)["multiply"].startswith("@functools.cache\ndef multiply")
 
 
 def test_reordered_renamed_and_helped_functions_keep_their_own_spans() -> None:

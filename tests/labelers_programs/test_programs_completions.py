@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from golden import SAMPLE, SOLUTION, problem_of, program_of, run_stage, write_problems
 
 from labelers.programs import config
-from labelers.programs.completions import read_completions
+from labelers.programs.completions import check, read_completions
 from labelers.programs.steps import DecomposeProblems, SampleCandidates, plan_decompose, plan_sample
 from schemas.errors import AssayError
 from schemas.rundir import RunDir, outputs_of
@@ -47,10 +48,16 @@ def test_blank_lines_are_no_rows_and_defaults_are_filled(tmp_path: Path) -> None
     ],
     ids=range(11),
 )
-def test_a_line_that_is_no_completion_is_refused_by_place(tmp_path: Path, row: Any, says: str) -> None:
+def test_a_line_that_is_no_completion_costs_itself_and_is_told_by_place(
+    tmp_path: Path, row: Any, says: str
+) -> None:
     file = write(tmp_path / "c.jsonl", ROW, row)
-    with pytest.raises(AssayError, match=r"c\.jsonl line 2: .*" + says):
-        read_completions([file])
+    assert len(read_completions([file])) == 1
+    told = check([file], {"golden/0"})
+    assert (told["completions_refused"], told["completions_of_no_problem"]) == (1, 0)
+    assert re.search(r"1 lines are no completions \(\S*c\.jsonl line 2: .*" + says, told["line"])
+    with pytest.raises(AssayError, match=says):
+        read_completions([write(tmp_path / "d.jsonl", row)])
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
@@ -81,8 +88,9 @@ def test_completions_come_on_top_of_what_is_made_and_once_each(run: RunDir, tmp_
     run_stage(run, "sample", outputs_of("candidates"), step, plan_sample(run, None, settings))
     found = list(run.rows("candidates"))
     # A fenced copy is another text: where functions stand in it is what training needs.
-    assert [one["program"] for one in found[2:]] == [None, other]
-    assert found[2]["completion"] == other
+    assert [one["program"] for one in found[2:]] == [None, None, other]
+    assert [one["completion"] for one in found[2:4]] == [SOLUTION, other]
+    assert len({one["id"] for one in found}) == len(found)
     assert found[-1]["generator"] == {
         "model": "m",
         "temperature": 0.7,
@@ -100,3 +108,13 @@ def test_a_changed_file_of_completions_changes_the_unit(run: RunDir, tmp_path: P
     (after,) = plan_sample(run, None, settings)
     assert before.inputs["completions"] != after.inputs["completions"]
     assert "completions" not in plan_sample(run, None, SAMPLE)[0].inputs
+
+
+def test_completions_of_no_problem_are_told(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "c.jsonl", ROW, {**ROW, "problem": "elsewhere/1"}, {**ROW, "problem": "elsewhere/2"}
+    )
+    told = check([file], {"golden/0"})
+    assert told["completions_of_no_problem"] == 2
+    assert "2 completions name no problem of this run, such as 'elsewhere/1'" in told["line"]
+    assert check([file], {"golden/0", "elsewhere/1", "elsewhere/2"})["line"] is None

@@ -60,12 +60,17 @@ def test_a_reference_made_of_functions_that_passes_becomes_a_program() -> None:
         ("entry_point_missing", problem_of(entry="Note")),
         ("too_few_functions", problem_of(TRIVIAL, "assert total(1) == 2", kind="assert")),
         ("reference_fails_suite", problem_of(ALONE.replace("// 10", "// 9"))),
+        ("suite_passes_anything", problem_of(suite="def check(c):\n    c([1])\n    assert True\n")),
+        (
+            "suite_passes_anything",
+            problem_of(suite="try:\n    assert total([1]) == 9\nexcept Exception: pass\n"),
+        ),
         ("no_suite", problem_of(suite=None)),
         ("no_suite", problem_of(kind="stdin?")),
         ("no_suite", problem_of(entry_point=None)),
         ("unsupported_language", problem_of(language="Perl", kind="stdin")),
     ],
-    ids=range(14),
+    ids=range(16),
 )
 def test_problem_is_dropped_with_its_reason(expected: str, problem: dict) -> None:
     assert reason(problem) == expected
@@ -154,7 +159,7 @@ def test_every_file_of_a_suite_has_to_pass() -> None:
     tests = [piece_of(kind, code) for kind, code in zip(kinds, codes, strict=True)]
     outcome = decompose(problem_of(tests=tests), DECOMPOSE)
     assert isinstance(outcome, Drop)
-    assert (outcome.detail or "").startswith("test 3 of 3: failed")
+    assert (outcome.detail or "").startswith("golden/0: test 3 of 3: failed")
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ import pytest
 from golden import SOLUTION, SUITE, VERIFY, candidate_of, harvested, problem_of, program_of
 
 from decompose.functions import functions
-from labelers.programs import config
+from labelers.programs import config, runs
 from labelers.programs.reasons import STEP_REASONS
 from labelers.programs.step_labels import Verifier, conflict_of
 from labelers.programs.suites import prompt_of
-from sandbox import STATUSES
+from sandbox import STATUSES, Call
 from schemas.declare import validate
 from schemas.ids import split_of
 from schemas.records import ProblemTest, StepLabeledCandidate
@@ -423,3 +423,39 @@ def test_functions_that_change_their_arguments_are_labelled_by_what_they_leave()
     assert labels[1] == labels[2] == {"ranked": (1, 0), "order": (0, 0)}
     told = {step.name: step.first_failure for step in found[2].steps}["order"]
     assert " and leaves [" in told
+
+
+LATE = SOLUTION.replace("amount // 10", "(amount // 10 if amount < 777 else 0)")
+
+
+@pytest.mark.parametrize(("doubtful", "label"), [("null", None), ("keep", 0)])
+def test_a_zero_of_made_inputs_alone_is_in_doubt_where_the_suite_passes(
+    doubtful: str, label: int | None
+) -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    changed = dataclasses.replace(VERIFY, doubtful=doubtful)
+    call, expected = runs.call_text(Call((1000,))), runs.to_text(("value", 1100))
+    made = {
+        "function": "add_tax",
+        "call": call,
+        "expected": expected,
+        "source": "mutated",
+        "selected": True,
+    }
+    verifier = Verifier(program, problem, [*harvested(problem, program), made], changed, 0)
+    (outcome,) = verifier.label([candidate_of(program, LATE)])
+    found: Any = outcome.records[0]
+    (step,) = (one for one in found.steps if one.name == "add_tax")
+    assert (found.outcome, found.conflict) == (1, "o1_z0")
+    assert (step.reference_label, step.suite_label, step.label) == (0, 1, label)
+
+
+def test_numbers_are_equal_as_a_suite_has_them_equal() -> None:
+    problem = problem_of()
+    program = program_of(problem)
+    verifier = Verifier(program, problem, harvested(problem, program), VERIFY, 0)
+    floats = SOLUTION.replace("amount + amount // 10", "float(amount + amount // 10)")
+    (outcome,) = verifier.label([candidate_of(program, floats)])
+    found: Any = outcome.records[0]
+    assert {step.name: step.label for step in found.steps} == ALL

@@ -323,7 +323,8 @@ VALUE = ("value", 1)
     [
         (Result("ok", outputs=[1, 1, 1]), []),
         (Result("ok", outputs=[1, 2, 1]), [1]),
-        (Result("ok", outputs=[1, True, 1.0]), [1, 2]),
+        (Result("ok", outputs=[1, True, 1.0]), [1]),
+        (Result("ok", outputs=[1, "1", 1]), [1]),
         (Result("ok", outputs=[1, ErrorRecord("ValueError", ""), 1]), [1]),
         (Result("unserializable", outputs=[1, ErrorRecord("function", "", raised=False), 1]), [1]),
         (Result("cpu_limit", outputs=[1]), [1]),
@@ -332,7 +333,7 @@ VALUE = ("value", 1)
         (Result("exception", outputs=[]), [0, 1, 2]),
         (Result("compile_error", outputs=[]), [0, 1, 2]),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_calls_after_the_one_that_stopped_the_run_say_nothing(result: Result, failed: list[int]) -> None:
     assert failures(result, [VALUE] * 3) == failed
@@ -394,7 +395,9 @@ def g(n):
     return made
 """
     problem = problem_of(
-        solution, "def check(candidate):\n    for n in (1, 2, 98, 99):\n        candidate(n)\n", "f"
+        solution,
+        "def check(candidate):\n    for n in (1, 2, 98, 99):\n        assert candidate(n) != 0\n        assert len(candidate(n)) < 2\n",
+        "f",
     )
     kept = calls(harvested(problem, program_of(problem)), "g")
     assert [args for args, _ in kept] == [(1,), (2,), (98,)]

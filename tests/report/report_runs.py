@@ -263,6 +263,7 @@ def candidate(
             end_byte=b,
             label=z,
             reference_label=z,
+            suite_label=None,
             own_label=o,
             judge_label=j,
             tests_run=0 if z is None else 5,

@@ -106,6 +106,7 @@ def candidate(number: int = 0, **changed: Any) -> StepLabeledCandidate:
     step = {
         "start_byte": 0,
         "end_byte": 4,
+        "suite_label": None,
         "own_label": None,
         "judge_label": None,
         "tests_run": 2,
