@@ -68,7 +68,8 @@ class TestsConfig:
         generated: inputs made in the first round, on top of the recorded ones, and half of those made
             in each further round, for the mutants that are left; 0 makes none.
         rounds: rounds of making inputs.
-        max_tests: most tests kept of each function; those that kill what no other kills come first.
+        max_tests: most tests kept of each function: those that kill what no other kills, then those that run
+            other statements, or more or fewer of them.
         max_steps: statements that a made call may run in the reference, and a fiftieth of what all
             calls of a function's tests may run together; slower calls are no tests.
         cpu_s: seconds of processor time of one run; a mutant that takes longer counts as killed.
@@ -79,7 +80,7 @@ class TestsConfig:
         workers: sandboxes at work at once in one process.
     """
 
-    max_calls: int = 200
+    max_calls: int = 400
     max_call_bytes: int = 16384
     max_mutants: int = 24
     max_compiled_mutants: int = 8

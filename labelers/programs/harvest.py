@@ -38,7 +38,7 @@ _MAX_INPUTS, _MAX_CALL_TESTS = 24, 200
 _MAIN = "watched_main"
 
 # So many times the calls that are wanted of a function are recorded of each file of the suite.
-_SPREAD = 10
+_SPREAD = 5
 
 
 class InfraError(Exception):

@@ -427,15 +427,18 @@ class _Maker:
         return len(dead.intersection(real)) / len(real) if real else None
 
     def _others(self, chosen: set[int]) -> list[int]:
-        """Tests beside the chosen ones, best first: what the suite calls, then other paths in turn."""
+        """Tests beside the chosen ones, best first: each way through it in turn, the suite's first.
+
+        A way is told by the statements that run and how many do: another number of rounds of a loop is one.
+        """
         rest = [index for index in range(len(self.tests)) if index not in chosen]
-        turns: Counter[tuple[bool, frozenset[int]]] = Counter()
+        rest.sort(key=lambda index: (self.tests[index].source != HARVESTED, index))
+        turns: Counter[tuple[frozenset[int], int]] = Counter()
         ranks = {}
-        for index in rest:
-            made = self.tests[index].source != HARVESTED
-            path = made, self.tests[index].statements
-            ranks[index] = (made, turns[path], index)
-            turns[path] += 1
+        for place, index in enumerate(rest):
+            way = self.tests[index].statements, self.tests[index].steps
+            ranks[index] = (turns[way], place)
+            turns[way] += 1
         return sorted(rest, key=ranks.__getitem__)
 
     def _coverage(self, observer: Observer, kept: Sequence[int]) -> float | None:

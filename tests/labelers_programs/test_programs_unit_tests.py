@@ -396,7 +396,8 @@ def g(n):
 """
     problem = problem_of(
         solution,
-        "def check(candidate):\n    for n in (1, 2, 98, 99):\n        assert candidate(n) != 0\n        assert len(candidate(n)) < 2\n",
+        "def check(candidate):\n    for n in (1, 2, 98, 99):\n"
+        "        assert candidate(n) != 0\n        assert len(candidate(n)) < 2\n",
         "f",
     )
     kept = calls(harvested(problem, program_of(problem)), "g")
