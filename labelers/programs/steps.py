@@ -69,7 +69,10 @@ def plan_verify(
         AssayError: a judge is wanted, and there is no model.
     """
     if config is not None and config.judge and not model.enabled:
-        raise AssayError("verify.judge needs a model: name it in [model] of the recipe, or by --model")
+        raise AssayError(
+            "verify.judge needs a model: name it by --model or in [model] of the recipe, or go on without "
+            "one by --set verify.judge=false"
+        )
     return run.units_per_part("candidates", ("programs", "tests", "suites", "problems"), limit)
 
 
