@@ -95,6 +95,7 @@ def step(name: str, start: int, end: int, label: int | None, **changed: Any) -> 
         "end_byte": end,
         "label": label,
         "reference_label": label,
+        "suite_label": label,
         "own_label": label,
         "judge_label": None,
         "tests_run": 3,

@@ -59,6 +59,7 @@ def row(
                 "end_byte": stop,
                 "label": label,
                 "reference_label": label,
+                "suite_label": label,
                 "own_label": label,
                 "judge_label": None,
                 "tests_run": 4,
