@@ -243,7 +243,8 @@ def work_off_a_thousand() -> None:
 def lose_workers_on_the_way() -> None:
     watcher = Watcher(os.getpid())
     wrong = []
-    with Sandbox(workers=WORKERS) as box:
+    # All waiting workers may have been killed at once: there are as many tries, and one more.
+    with Sandbox(workers=WORKERS, retries=WORKERS + 1) as box:
         asked = list(jobs(2 * len(PROGRAMS)))
         for number, result in enumerate(box.map(job for job, _ in asked)):
             job, expected = asked[number]
