@@ -43,12 +43,6 @@ class Pool:
             idle, self._idle[:] = list(self._idle), []
         _close_all(idle)
 
-    def renew(self) -> None:
-        """Close the servers that nobody has at the moment; who asks next gets a new one."""
-        with self._lock:
-            idle, self._idle[:] = list(self._idle), []
-        _close_all(idle)
-
     def _take(self, settings: Settings) -> Server:
         dead: list[Server] = []
         try:

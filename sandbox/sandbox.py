@@ -236,8 +236,6 @@ class Sandbox:
             result = self._run(job)
             if result.status != "infra_error" or _is_stopped():
                 return result
-            # Whatever failed this one may have failed all that wait: the next try is on one that is new.
-            self._pool.renew()
         return self._run(job)
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
