@@ -27,8 +27,8 @@ _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})([^`\n]*)\n?")
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>")
 # An answer has a few blocks; the longest are the programs.
 _MAX_BLOCKS = 8
-# Parts of a broken program that are looked at one by one.
-_MAX_PARTS = 200
+# Parts of a broken program that are looked at one by one, and characters of a text that is searched for one.
+_MAX_PARTS, _MAX_SEARCHED = 200, 1 << 17
 # Ends of a program between lines of prose that are tried.
 _MAX_ENDS = 24
 _STARTS = re.compile(
@@ -175,7 +175,7 @@ def _readings(answer: str, asked: Asked) -> Iterator[_Reading]:
         yield _Reading((whole,), asked.prompt)
         for block in sorted(longest, reverse=True):
             yield _Reading((block[:2],), asked.prompt)
-    if not blocks:
+    if not blocks and len(answer) - begin <= _MAX_SEARCHED:
         yield _Reading(_unindented(answer, (begin, len(answer), "")))
         yield from _between_prose(answer, begin)
 
@@ -203,6 +203,8 @@ def _broken(answer: str, asked: Asked) -> Found | None:
     block = max(right, key=lambda one: one[1] - one[0], default=(begin, len(answer), ""))
     parts = _unindented(answer, block)
     text = "".join(answer[start:end] for start, end in parts)
+    if len(text) > _MAX_SEARCHED:
+        return None
     places = [place for start, end in parts for place in range(start, end)] if len(parts) > 1 else None
     kept = [one for one in _chunks(text) if _defined(text[slice(*one)], asked.language) is not None]
     program = "".join(text[slice(*one)] for one in kept)
@@ -217,11 +219,11 @@ def _broken(answer: str, asked: Asked) -> Found | None:
 
 def _chunks(text: str) -> list[tuple[int, int]]:
     """Runs of lines of a broken program, each from a line that begins a definition to the next such line."""
-    starts, at = [0], 0
+    starts, at, before = [0], 0, ""
     for line in text.splitlines(keepends=True):
-        if at and _STARTS.match(line) and not text[:at].rstrip(" \t").endswith(("@", "\\\n")):
+        if at and _STARTS.match(line) and not before.endswith("\\\n"):
             starts.append(at)
-        at += len(line)
+        at, before = at + len(line), line
     joined = [starts[0]]
     for start in starts[1:]:
         # A decorator, attribute or comment belongs to what follows it.

@@ -190,3 +190,8 @@ def test_a_range_outside_of_every_piece_has_no_place() -> None:
     assert place(0, 9, pieces) is None
     assert place(8, 12, pieces) == (0, 2)
     assert place(3, 4, []) == (3, 4)
+
+
+@pytest.mark.parametrize("line", ["def f(\n", "@x\n", "import (\n", "```\n", "# \n", "   \n", "x\\\n"])
+def test_huge_answers_without_a_program_are_given_up(line: str) -> None:
+    assert find(line * 100_000, ASKED).fault in ("prose", "empty", "tests_only")
