@@ -93,7 +93,9 @@ def _asserts(tests: list[dict[str, Any]], name: str) -> str:
     lines = []
     for test in tests:
         if test["function"] == name:
-            call, (kind, value) = runs.read_call(test["call"]), runs.read_outcome(test["expected"])
+            call = runs.read_call(test["call"])
+            # What a call leaves of its arguments no such assertion sees.
+            kind, value = runs.returned(runs.read_outcome(test["expected"]))
             given = ", ".join([*map(repr, call.args), *(f"{k}={v!r}" for k, v in call.kwargs.items())])
             if kind == "value":
                 lines.append(f"    assert {name}({given}) == {value!r}")
