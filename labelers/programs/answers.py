@@ -21,7 +21,7 @@ from typing import Any
 from decompose.functions import functions
 from decompose.grammars import SourceError
 from decompose.skeleton import skeleton
-from schemas.records import FunctionSpan, Piece
+from schemas.records import Piece
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})([^`\n]*)\n?")
 _THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>")
@@ -99,10 +99,6 @@ class Found:
     program: str
     pieces: tuple[Piece, ...]
     fault: str | None
-
-    def place(self, span: FunctionSpan) -> tuple[int, int] | None:
-        """Bytes of a function of the program in the answer: the part of it that the model wrote."""
-        return place(span.start_byte, span.end_byte, self.pieces)
 
 
 def place(start: int, end: int, pieces: Sequence[Piece | Mapping[str, Any]]) -> tuple[int, int] | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from decompose.extract import extract
 from decompose.functions import functions
+from decompose.graft import without_unused_imports
 from decompose.grammars import SourceError
 from decompose.skeleton import skeleton
 from labelers.programs import runs
@@ -183,7 +184,7 @@ class Decomposer:
         verdict = suite.arrange(code, self.config.workers)
         if not verdict.passed:
             return _not_passed(verdict)
-        (idle,) = suite.judge([blank], self.config.workers)
+        (idle,) = suite.judge([without_unused_imports(blank, language)], self.config.workers)
         if idle.passed:
             return _Refused("suite_passes_anything", "it passes on a program that does nothing too")
         # Only what passes as it is may be tried in another form.

@@ -110,21 +110,6 @@ def with_left(code: str, function: str) -> tuple[str, str]:
     return f"{code}\n\n\ndef {name}(*args, **kwargs):\n{body}", name
 
 
-def split_jobs(
-    code: str, suite: Sequence[str], entry: str, exports: Sequence[str], bounds: Limits
-) -> list[Job]:
-    """Jobs that run a suite's files against a program without showing it the tests.
-
-    Args:
-        exports: functions besides the entry point that the suite may call by name.
-    """
-    others = tuple(name for name in exports if name != entry and name.isidentifier())
-    return [
-        Job("split", {"solution.py": code, "test.py": text}, entry, exports=others, limits=bounds)
-        for text in suite
-    ]
-
-
 def outcome_of(value: Any) -> Outcome | None:
     """What an output of a run says of the function; None where it says nothing that can be compared."""
     if not isinstance(value, ErrorRecord):

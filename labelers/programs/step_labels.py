@@ -33,7 +33,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from decompose.functions import functions
+from decompose.functions import counterparts
 from decompose.graft import bound_names, graft
 from decompose.grammars import SourceError
 from labelers.programs import runs
@@ -140,7 +140,8 @@ class Verifier:
         """What has to be run: a job for each function that can be found and has tests, in either company."""
         code = candidate["completion"] if candidate["program"] is None else candidate["program"]
         try:
-            spans = {span.name: span for span in functions(code, self.language)}
+            # An overload that only one side has goes by another name in each.
+            spans = counterparts(self.program["code"], code, self.language)
             bound = bound_names(code, self.language)
         except SourceError:
             return _Asked(candidate, code, None, set(), {}, {})

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from decompose.graft import without_unused_imports
 from decompose.grammars import SourceError
 from decompose.mutate import Mutant, mutants
 from decompose.skeleton import skeleton
@@ -260,7 +261,8 @@ class _Maker:
         limit = self.config.max_compiled_mutants if compiled else self.config.max_mutants
         try:
             others = [one["name"] for one in self.program["functions"] if one["name"] != self.name]
-            stub = skeleton(self.code, keep=others, language=self.language)
+            emptied = skeleton(self.code, keep=others, language=self.language)
+            stub = without_unused_imports(emptied, self.language)
             ends = self.span["start_byte"], self.span["end_byte"]
             self.faults = [
                 Mutant(stub, STUB, self.name, *ends, f"{self.name} does nothing"),

@@ -31,7 +31,7 @@ def spans_in(answer: str, asked: Asked = ASKED) -> dict[str, str]:
     data = answer.encode()
     texts = {}
     for span in functions(found.program):
-        at = found.place(span)
+        at = place(span.start_byte, span.end_byte, found.pieces)
         texts[span.name] = "" if at is None else data[at[0] : at[1]].decode()
     return texts
 
