@@ -148,21 +148,142 @@ class Excerpt:
 
 
 @record()
+class Measure:
+    """One number that was measured on both versions."""
+
+    name: str = column("what was measured, such as `complexity`, `lint` or `findings`")
+    old: float | None = column("its value for the old version; null when it could not be measured")
+    new: float | None = column("its value for the new version; null when it could not be measured")
+    tool: str = column("what measured it: tool and version")
+
+
+@record()
+class Bearing:
+    """What the measures say about one criterion."""
+
+    criterion: str = column("criterion code")
+    verdict: str = column("`agrees` that the new version is better, `disagrees`, or `silent`")
+    by: list[str] = column("names of the measures that say so")
+
+
+@record(table="evidence", sort=("edit_id", "id"))
+class Evidence:
+    """What was measured about a change, without a model."""
+
+    id: str = column("id of the view: hash of the edit and the piece, or of the edit and `file`")
+    edit_id: str = column("id of the edit")
+    piece: Int32 | None = column("which piece of the edit; null for whole files")
+    measures: list[Measure] = column("what was measured on both versions")
+    bearings: list[Bearing] = column("every criterion with what the measures say, in the criteria's order")
+    veto: str | None = column("why no pair may be made of it, whatever the label; null when nothing is")
+    notes: list[str] = column("what could not be measured and why, and what else was seen, as short codes")
+
+
+@record()
+class VoteCount:
+    """How one judge voted under one criterion, in one order of the versions."""
+
+    judge: str = column("model that was asked")
+    criterion: str = column("criterion code")
+    order: str = column("`old_first` or `new_first`: which version was shown as A")
+    new: Int32 = column("votes for the new version")
+    old: Int32 = column("votes for the old version")
+    tie: Int32 = column("votes for neither")
+    error: Int32 = column("samples without a usable answer")
+
+
+@record()
+class Review:
+    """One judge's review of the change under its criterion."""
+
+    judge: str = column("model that was asked")
+    strength: Int8 | None = column(
+        "1 to 5: how much the change improves the criterion; null without an answer"
+    )
+    specificity: Int8 | None = column("1 to 5: how much of the change serves the criterion; null likewise")
+    purposes: Int8 | None = column("separate purposes that the judge sees in the change; null likewise")
+    summary: Text | None = column("what the change does, in the judge's words; null likewise")
+
+
+@record(table="votes", sort=("edit_id", "id"))
+class Votes:
+    """What models said of a change, and what follows from it."""
+
+    id: str = column("id of the view: hash of the edit and the piece, or of the edit and `file`")
+    edit_id: str = column("id of the edit")
+    piece: Int32 | None = column("which piece of the edit; null for whole files")
+    criterion: str = column("the criterion that was put before the judges")
+    decision: str = column(
+        "`confirmed`, or why not: `opposed`, `tied`, `divided`, `weak`, `unspecific`, `several_purposes`, "
+        "`no_purpose`, `no_answer`"
+    )
+    share: float = column(
+        "share of the votes under `criterion` that are for the new version; a tie is half a vote"
+    )
+    strength: float | None = column("mean strength of the reviews; null without any")
+    specificity: float | None = column("mean specificity of the reviews; null without any")
+    counts: list[VoteCount] = column("votes by judge, criterion and order; of other criteria too")
+    reviews: list[Review] = column("one entry a judge that was asked for a review")
+    better: list[str] = column("other criteria under which the judges prefer the new version")
+    worse: list[str] = column("other criteria under which the judges prefer the old version: trade-offs")
+    prompts: list[str] = column("templates that the judges were asked by, with their versions")
+    calls: Int32 = column("answers that these decisions rest on, repairs left out")
+    cost_usd: float | None = column("what the answers cost when they were asked; null when no price is known")
+
+
+@record(table="instructions", sort=("edit_id", "id"))
+class Instruction:
+    """A request that either version could answer, written by a model."""
+
+    id: str = column("id of the view: hash of the edit and the piece, or of the edit and `file`")
+    edit_id: str = column("id of the edit")
+    piece: Int32 | None = column("which piece of the edit; null for whole files")
+    text: Text = column("the request")
+    kind: str = column("`inverse`: from the change; `recovered`: a statement that both versions solve")
+    style: str = column("style that was drawn")
+    by: str = column("model that wrote it")
+    prompt_version: str = column("template that the model was asked by")
+    spoken: str = column("natural language of the text, ISO 639-1")
+    attempts: Int32 = column("texts that the model was asked for until one passed the checks")
+    refused: list[str] = column("why the earlier ones were refused, as reason codes")
+
+
+@record()
 class PairEvidence:
     """What the label of a pair rests on."""
 
-    edit_id: str = column("id of the edit that the pair was built from")
+    edit_id: str | None = column("id of the edit that the pair was built from; null when there is none")
     labeler: str = column("who gave the criterion")
-    method: str = column("`rule`, `classifier`, `model` or `execution`")
+    method: str = column("`rule`, `classifier`, `model`, `execution`, or `published` for an imported pair")
     confidence: float = column("the labeler's estimated probability, 0 to 1")
-    single_intent: float = column("estimated probability that the edit has one purpose, 0 to 1")
+    single_intent: float | None = column(
+        "estimated probability that the edit has one purpose; null without edit"
+    )
     scores: list[CriterionScore] = column("every criterion's score")
     terms: list[str] = column("terms that spoke for the criterion")
-    subject: str = column("first line of the commit message")
-    instruction_by: str = column("what wrote `input`: template or model, with its version")
-    system_kind: str = column("`none`, `all` or `single`: which system prompt was drawn")
-    level: str = column("`file`: both versions are whole files; `function`: excerpts of them")
+    subject: str | None = column("first line of the commit message; null when there is none")
+    merged_by: str | None = column("how the commit got in, as in `edits`; null when git does not tell")
+    instruction_by: str = column("what wrote `input`: template or model, with the template's version")
+    instruction_kind: str = column("`template`, `inverse`, `recovered`, or `given` with the source")
+    instruction_style: str | None = column("style that was drawn; null when none was")
+    system_kind: str = column("`none`, `all`, `single` or `several`: which system prompt was drawn")
+    level: str = column(
+        "`file`: both versions are whole files; `function`: excerpts; `answer`: anything else"
+    )
     names: list[str] = column("qualified names of the changed definitions of an excerpt; empty for files")
+    measures: list[Measure] = column("what was measured on both versions; empty without the stage `evidence`")
+    bearings: list[Bearing] = column("what the measures say about each criterion; empty likewise")
+    share: float | None = column("share of the judges' votes for `chosen`; null without votes")
+    strength: float | None = column("mean of the judges' 1 to 5 for strength; null without reviews")
+    specificity: float | None = column("mean of the judges' 1 to 5 for specificity; null likewise")
+    votes: list[VoteCount] = column("votes by judge, criterion and order; empty without votes")
+    trade_offs: list[str] = column("criteria under which the other version is better")
+    made_by: str | None = column(
+        "what made `rejected` or `chosen` of a synthetic pair; null for real commits"
+    )
+    detail: str | None = column(
+        "what exactly was done, or the published id; null when there is nothing to say"
+    )
 
 
 @record(table="pairs", sort=("repo", "path", "idx"))
@@ -174,18 +295,28 @@ class PreferencePair:
     input: Text = column("the instruction that either version could answer")
     chosen: Text = column("the preferred version")
     rejected: Text = column("the other version")
-    language: str = column("programming language")
+    language: str = column("programming language; `NL` for prose")
     aspect: str = column("criterion, spelled out")
     source: str = column("where the pair comes from")
     idx: str = column("id of the pair: hash of its edit and criterion, and of the piece for an excerpt")
-    repo: str = column("repository of the edit")
-    commit: str = column("object id of the commit")
-    path: str = column("file path inside the repository")
+    repo: str | None = column("repository of the edit; null when there is none")
+    commit: str | None = column("object id of the commit; null when there is none")
+    path: str | None = column("file path inside the repository; null when there is none")
     license: str | None = column(
         "SPDX expression of the file's own header, else of the repository; null when neither is known"
     )
     evidence: PairEvidence = column("what the label rests on")
     split: str = column("`train` or `test`")
+
+
+@record(table="synthetic", sort=("source", "idx"))
+class SyntheticPair(PreferencePair):
+    """A pair of which one version was made on purpose: a planted fault, or a rewrite to mislead a judge."""
+
+
+@record(table="preferences", sort=("source", "idx"))
+class ImportedPair(PreferencePair):
+    """A pair of a published preference set, in the columns of our own."""
 
 
 @record()
@@ -527,7 +658,12 @@ TABLES: dict[str, type[Any]] = {
         Label,
         SplitAssignment,
         Excerpt,
+        Evidence,
+        Votes,
+        Instruction,
         PreferencePair,
+        SyntheticPair,
+        ImportedPair,
         Problem,
         Program,
         FunctionTest,
@@ -540,5 +676,5 @@ TABLES: dict[str, type[Any]] = {
 }
 """Record type of every table of a run directory, by folder name."""
 
-SPLIT_TABLES = ("pairs", "steps", "trajectories")
+SPLIT_TABLES = ("pairs", "synthetic", "preferences", "steps", "trajectories")
 """Tables that are published: one subfolder a split."""

@@ -47,8 +47,9 @@ WHOLE = "all"
 """Name of the only unit of a stage that has to see all rows at once."""
 
 ORDER = (
-    *("repositories", "mine", "select", "dedup", "decontaminate", "label", "split", "cut", "build"),
-    *("problems", "decompose", "tests", "sample", "verify", "trajectories"),
+    *("repositories", "mine", "select", "dedup", "decontaminate", "label", "split", "cut"),
+    *("evidence", "vote", "instruct", "build"),
+    *("problems", "decompose", "tests", "sample", "verify", "synthesize", "preferences", "trajectories"),
 )
 """Stages in the order in which data passes them."""
 

@@ -78,6 +78,11 @@ def _shared(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return sorted(at_old.keys() & at_new.keys(), key=lambda one: (at_old[one] + at_new[one], one))
 
 
+def drawn_style(edit_id: str, seed: int) -> str:
+    """The style that an edit's template is rendered in."""
+    return rng(seed, "instruction style", edit_id).choice(STYLES)
+
+
 def instruction(edit: Mapping[str, Any], seed: int, gap: str = "") -> str:
     """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit).
 
@@ -92,7 +97,7 @@ def instruction(edit: Mapping[str, Any], seed: int, gap: str = "") -> str:
     return prompts.render(
         "excerpt" if gap else "instruction",
         gap=gap,
-        style=rng(seed, "instruction style", edit["id"]).choice(STYLES),
+        style=drawn_style(edit["id"], seed),
         path=prompts.one_line(edit["path"]),
         project=prompts.one_line(edit["repo"].rpartition("/")[2]),
         language=language,

@@ -1,123 +1,128 @@
-"""Edits to labels, and labelled edits to preference pairs: the plain functions under the steps."""
+"""Decided proposals to preference pairs: the plain functions under the `build` step.
+
+In: an edit, its label, excerpts, evidence, votes and instructions. Out: `PreferencePair`s, or why there are
+none. What a pair rests on stays with it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelers import prompts
-from labelers.commits import classifier
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.commits.criteria import Criterion
-from labelers.commits.instructions import instruction
-from labelers.commits.pieces import View, gap_mark, views
+from labelers.commits.decide import Decision, decide
+from labelers.commits.instructions import drawn_style, instruction
+from labelers.commits.pieces import gap_mark
+from labelers.commits.proposals import Proposal, proposals
 from labelers.commits.system_prompts import system_prompt
-from schemas.declare import as_row
 from schemas.ids import content_id
-from schemas.records import CriterionScore, Label, PairEvidence, PreferencePair
+from schemas.records import (
+    Bearing,
+    CriterionScore,
+    Instruction,
+    Measure,
+    PairEvidence,
+    PreferencePair,
+    VoteCount,
+)
 from schemas.stage import Drop, Keep, Outcome
 
-
-def label(edit: Mapping[str, Any], criteria: Sequence[Criterion], config: LabelConfig) -> Label:
-    """The built-in classifier's label of an edit."""
-    scored = classifier.classify(edit, criteria)
-    best = max(criteria, key=lambda criterion: scored.scores[criterion.code]).code
-    supported = scored.scores[best] >= config.min_score
-    return Label(
-        id=edit["id"],
-        labeler=classifier.VERSION,
-        method="rule",
-        criterion=best if supported else None,
-        confidence=scored.scores[best] if supported else 0.0,
-        single_intent=scored.single_intent,
-        scores=[CriterionScore(criterion=code, score=score) for code, score in scored.scores.items()],
-        terms=scored.terms[best] if supported else [],
-    )
+Row = Mapping[str, Any]
 
 
-def _refusal(given: Mapping[str, Any], config: BuildConfig, pieces: int) -> tuple[str, str] | None:
-    if given["criterion"] is None:
-        return "no_criterion", "no criterion is supported"
-    if given["confidence"] < config.min_confidence:
-        return "low_confidence", f"{given['criterion']} at {given['confidence']:.2f}"
-    if pieces < 2 and given["single_intent"] < config.min_single_intent:
-        return "several_purposes", f"single intent at {given['single_intent']:.2f}"
-    return None
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What earlier stages found about views, each by the view's id; None where the stage was not run.
+
+    `templates`: a pair whose instruction no model wrote gets one from a template.
+    """
+
+    evidence: Mapping[str, Row] | None = None
+    votes: Mapping[str, Row] | None = None
+    instructions: Mapping[str, Row] | None = None
+    templates: bool = True
+
+
+NOTHING = Findings()
 
 
 def pair(
-    edit: Mapping[str, Any],
-    given: Mapping[str, Any],
+    edit: Row,
+    given: Row,
     criteria: Sequence[Criterion],
     config: BuildConfig,
     seed: int,
-    excerpts: Sequence[Mapping[str, Any]] = (),
+    excerpts: Sequence[Row] = (),
     *,
     split: str | None,
+    labels: LabelConfig | None = None,
+    min_score: float | None = None,
+    findings: Findings = NOTHING,
 ) -> Outcome:
     """Preference pairs from an edit, its label and its excerpts in order of pieces (rows of `edits`, `labels`
     and `excerpts`), or why there is none.
 
-    An edit gives one pair, or one for each of several pieces whose own label agrees with the edit's. `split`
-    is the edit's row of `splits`; None when it has none, and then no pair either.
+    An edit gives one pair, or one for each of several pieces.
+
+    Args:
+        split: the edit's row of `splits`; None when it has none, and then no pair either.
+        labels: how pieces are labelled.
+        min_score: least score put before judges, where there are any; see `proposals`.
     """
     if split is None:
         return Drop(edit["id"], "no_split")
-    pieces = 1 if config.level == "file" else len(excerpts)
-    if refused := _refusal(given, config, pieces):
-        return Drop(edit["id"], *refused)
-    found = views(edit, excerpts, config)
+    found = proposals(edit, given, excerpts, criteria, labels or LabelConfig(), config, min_score)
     if isinstance(found, tuple):
         return Drop(edit["id"], *found)
-    own = next(criterion for criterion in criteria if criterion.code == given["criterion"])
-    labelled = [(view, given if view.own is None else _own_label(view.own, criteria)) for view in found]
-    agree = [
-        (view, label)
-        for view, label in labelled
-        if view.own is None or (label["criterion"] == own.code and _refusal(label, config, 1) is None)
-    ]
-    if not agree:
-        return Drop(edit["id"], "several_pieces", f"{pieces} pieces, none is {own.code} by itself")
-    return Keep(tuple(_pair(view, label, criteria, own, config, seed, split) for view, label in agree))
+    made: list[PreferencePair] = []
+    refused: list[tuple[str, str]] = []
+    for proposal in found:
+        decision = decided(proposal, findings, config)
+        if isinstance(decision, tuple):
+            refused.append(decision)
+            continue
+        one = _pair(proposal, decision, criteria, config, seed, split, findings)
+        if isinstance(one, tuple):
+            refused.append(one)
+        else:
+            made.append(one)
+    return Keep(tuple(made)) if made else Drop(edit["id"], *refused[0])
 
 
-def _own_label(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Mapping[str, Any]:
-    """The built-in classifier's label of a piece, whatever labelled the edit."""
-    made: Mapping[str, Any] = as_row(label(edit, criteria, LabelConfig()))
-    return made
+def decided(proposal: Proposal, findings: Findings, config: BuildConfig) -> Decision | tuple[str, str]:
+    """The decision about a proposal from what earlier stages found; or a reason and a few words."""
+    votes = None if findings.votes is None else findings.votes.get(proposal.id)
+    evidence = None if findings.evidence is None else findings.evidence.get(proposal.id)
+    return decide(proposal, votes, evidence, config, judged=findings.votes is not None)
 
 
 def _pair(
-    view: View,
-    given: Mapping[str, Any],
+    proposal: Proposal,
+    decision: Decision,
     criteria: Sequence[Criterion],
-    own: Criterion,
     config: BuildConfig,
     seed: int,
     split: str,
-) -> PreferencePair:
-    edit = view.edit
+    findings: Findings,
+) -> PreferencePair | tuple[str, str]:
+    view, edit, label = proposal.view, proposal.view.edit, proposal.label
+    if edit["new_contents"] == edit["old_contents"]:
+        return "same_text", "both versions are the same text"
+    own = next(criterion for criterion in criteria if criterion.code == decision.criterion)
     piece = () if view.piece is None else (str(view.piece),)
     idx = content_id("pair", edit["id"], *piece, own.code)
+    asked = _asked(proposal, findings, seed)
+    if isinstance(asked, tuple):
+        return asked
     kind, system = system_prompt(config, criteria, own, seed, idx)
-    gap = "" if view.level == "file" else gap_mark(edit["language"])
-    evidence = PairEvidence(
-        edit_id=edit["id"],
-        labeler=given["labeler"],
-        method=given["method"],
-        confidence=given["confidence"],
-        single_intent=given["single_intent"],
-        scores=[CriterionScore(**score) for score in given["scores"]],
-        terms=given["terms"],
-        subject=edit["subject"],
-        instruction_by=prompts.version("excerpt" if gap else "instruction"),
-        system_kind=kind,
-        level=view.level,
-        names=view.names,
-    )
+    votes = (findings.votes or {}).get(proposal.id)
+    evidence = (findings.evidence or {}).get(proposal.id)
     return PreferencePair(
         system=system,
-        input=instruction(edit, seed, gap),
+        input=asked.text,
         chosen=edit["new_contents"],
         rejected=edit["old_contents"],
         language=edit["language"],
@@ -128,6 +133,56 @@ def _pair(
         commit=edit["commit"],
         path=edit["path"],
         license=edit["file_license"] or edit["license"],
-        evidence=evidence,
+        evidence=PairEvidence(
+            edit_id=edit["id"],
+            labeler=decision.labeler,
+            method=decision.method,
+            confidence=decision.confidence,
+            single_intent=label["single_intent"],
+            scores=[CriterionScore(**score) for score in label["scores"]],
+            terms=list(label["terms"]),
+            subject=edit["subject"],
+            merged_by=edit["merged_by"],
+            instruction_by=asked.by if asked.kind == "template" else f"{asked.by} {asked.prompt_version}",
+            instruction_kind=asked.kind,
+            instruction_style=asked.style,
+            system_kind=kind,
+            level=view.level,
+            names=view.names,
+            measures=[Measure(**one) for one in evidence["measures"]] if evidence else [],
+            bearings=[Bearing(**one) for one in evidence["bearings"]] if evidence else [],
+            share=votes["share"] if votes else None,
+            strength=votes["strength"] if votes else None,
+            specificity=votes["specificity"] if votes else None,
+            votes=[VoteCount(**one) for one in votes["counts"]] if votes else [],
+            trade_offs=list(decision.trade_offs),
+            made_by=None,
+            detail=None,
+        ),
         split=split,
+    )
+
+
+def _asked(proposal: Proposal, findings: Findings, seed: int) -> Instruction | tuple[str, str]:
+    """The instruction of a pair: the model's where there is one, else a template's."""
+    view = proposal.view
+    row = None if findings.instructions is None else findings.instructions.get(proposal.id)
+    if row is not None:
+        return Instruction(**row)
+    if findings.instructions is not None and not findings.templates:
+        return "no_instruction", "no text passed the checks"
+    gap = "" if view.level == "file" else gap_mark(view.edit["language"])
+    template = prompts.version("excerpt" if gap else "instruction")
+    return Instruction(
+        id=proposal.id,
+        edit_id=view.edit["id"],
+        piece=view.piece,
+        text=instruction(view.edit, seed, gap),
+        kind="template",
+        style=drawn_style(view.edit["id"], seed),
+        by=template,
+        prompt_version=template,
+        spoken="en",
+        attempts=0,
+        refused=[],
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 from labelers.commits.config import BuildConfig
 from schemas.changes import changed_lines
+from schemas.ids import content_id
 from schemas.tokens import estimate_tokens
 
 _CLAUSE = re.compile(
@@ -38,13 +39,20 @@ class View:
         names: changed definitions of an excerpt.
         piece: number of the excerpt; None for whole files.
         own: the piece as an edit to label by itself; None where the edit's label holds.
+        whole: the whole file before the change, and after this change alone.
     """
 
     edit: Mapping[str, Any]
     level: str
     names: list[str]
+    whole: tuple[str, str]
     piece: int | None = None
     own: Mapping[str, Any] | None = None
+
+    @property
+    def id(self) -> str:
+        """Hash of the edit and the piece, or of the edit and `file`."""
+        return content_id("view", self.edit["id"], "file" if self.piece is None else str(self.piece))
 
 
 def views(
@@ -52,12 +60,12 @@ def views(
 ) -> list[View] | tuple[str, str]:
     """What to make pairs of; or a reason of `build` and a few words, when nothing is short enough."""
     if config.level == "file":
-        return [View(edit, "file", [])]
+        return [_file(edit)]
     if len(excerpts) <= 1 and config.level == "auto":
         # Counting again costs less than reading what `cut` counted where it made no excerpt.
         longest = max(estimate_tokens(edit[side]) for side in ("old_contents", "new_contents"))
         if longest <= config.max_tokens:
-            return [View(edit, "file", [])]
+            return [_file(edit)]
     if not excerpts:
         return "too_long", "the file is too long and could not be cut"
     fit = [one for one in excerpts if one["tokens"] <= config.max_tokens]
@@ -67,6 +75,25 @@ def views(
         return "broken_excerpt", "no excerpt parses as the files do"
     words = [_words(edit, one) for one in excerpts]
     return [_view(edit, one, words, len(excerpts)) for one in good]
+
+
+def _file(edit: Mapping[str, Any]) -> View:
+    return View(edit, "file", [], (edit["old_contents"], edit["new_contents"]))
+
+
+def with_hunks(edit: Mapping[str, Any], hunks: Sequence[Mapping[str, int]]) -> str:
+    """The old file with only these of the edit's changed regions made."""
+    old, new = (edit[f"{side}_contents"].split("\n") for side in ("old", "new"))
+    made: list[str] = []
+    at = 0
+    for hunk in sorted(hunks, key=lambda one: (one["old_start"], one["new_start"])):
+        # A pure insertion is told by the line before it, a pure deletion in the new file likewise.
+        begin = hunk["old_start"] - (1 if hunk["old_lines"] else 0)
+        first = hunk["new_start"] - (1 if hunk["new_lines"] else 0)
+        made += old[at:begin]
+        made += new[first : first + hunk["new_lines"]]
+        at = begin + hunk["old_lines"]
+    return "\n".join([*made, *old[at:]])
 
 
 def _view(
@@ -89,7 +116,9 @@ def _view(
             "subject": told[0].partition("\n")[0] if told else "",
             "message": "\n\n".join(told),
         }
-    return View({**edit, **shown}, "function", list(excerpt["names"]), excerpt["piece"], own)
+    new = edit["new_contents"] if pieces == 1 else with_hunks(edit, excerpt["hunks"])
+    whole = (edit["old_contents"], new)
+    return View({**edit, **shown}, "function", list(excerpt["names"]), whole, excerpt["piece"], own)
 
 
 def _words(edit: Mapping[str, Any], excerpt: Mapping[str, Any]) -> set[str]:

@@ -1,23 +1,30 @@
-"""The `label` and `build` stages as datatrove steps, and how they are cut into units."""
+"""The stages from `label` to `build` as datatrove steps, and how they are cut into units."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
 from labelers.commits import criteria, pairs
-from labelers.commits.config import BuildConfig, LabelConfig
+from labelers.commits.config import BuildConfig, EvidenceConfig, InstructConfig, LabelConfig, VoteConfig
+from labelers.commits.decide import Decision
+from labelers.commits.labelling import label
+from labelers.commits.pairs import Findings, decided
+from labelers.commits.proposals import Proposal, proposals
+from labelers.llm import Client, ModelConfig
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.ids import digest_json
-from schemas.records import Edit, Excerpt, Label, SplitAssignment
+from schemas.records import TABLES, Edit, Excerpt, Label, SplitAssignment
 from schemas.rundir import RunDir
-from schemas.stage import WHOLE, Keep, Outcome, Output, Unit
+from schemas.stage import WHOLE, Drop, Keep, Outcome, Output, Unit
 from schemas.steps import UnitStep
 from schemas.verdicts import kept_of
 
@@ -48,13 +55,65 @@ def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit
     return _with_criteria(units, config.criteria_file)
 
 
-def plan_build(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
-    """One unit a part of `labels`, with the edits that it labels, their excerpts and the run's splits.
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the stages after `cut` have in common: the settings by which all of them find the same views.
+
+    Attributes:
+        judges: models that vote; without any nobody judges, and what the classifier is sure of counts.
+        writer: the model that writes instructions; None for templates.
+    """
+
+    label: LabelConfig
+    evidence: EvidenceConfig
+    vote: VoteConfig
+    instruct: InstructConfig
+    build: BuildConfig
+    judges: tuple[ModelConfig, ...] = ()
+    writer: ModelConfig | None = None
+    seed: int = 0
+
+    @property
+    def min_score(self) -> float | None:
+        """Least score that is put before judges; None where nobody judges."""
+        return self.vote.min_score if self.judges else None
+
+
+def plan_evidence(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
+    """One unit a part of `labels`, with the edits that it labels and their excerpts.
 
     Raises:
-        RunDirError: `label`, `cut` or `split` has not finished.
+        RunDirError: `label` or `cut` has not finished.
     """
     units = run.units_per_part("labels", ("edits", "excerpts"), limit)
+    return _with_criteria(units, settings.label.criteria_file)
+
+
+def plan_vote(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
+    """As `plan_evidence`."""
+    return plan_evidence(run, settings, limit)
+
+
+def plan_instruct(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
+    """As `plan_evidence`, with what was measured and voted.
+
+    Raises:
+        RunDirError: a stage before it has not finished.
+    """
+    before = ("edits", "excerpts", "evidence", *(("votes",) if settings.judges else ()))
+    return _with_criteria(run.units_per_part("labels", before, limit), settings.label.criteria_file)
+
+
+def plan_build(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
+    """As `plan_instruct`, with the instructions and the run's splits.
+
+    Raises:
+        RunDirError: a stage before it has not finished.
+    """
+    before = ["edits", "excerpts", "evidence"]
+    before += ["votes"] if settings.judges else []
+    before += ["instructions"] if settings.writer is not None else []
+    units = run.units_per_part("labels", tuple(before), limit)
     splits = run.part_path("split", Output("splits"), WHOLE)
     try:
         digest = shards.read_sidecar(splits).sha256
@@ -65,7 +124,14 @@ def plan_build(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit
         dataclasses.replace(unit, payload={**unit.payload, **told}, inputs={**unit.inputs, "splits": digest})
         for unit in units
     ]
-    return _with_criteria(units, config.criteria_file)
+    return _with_criteria(units, settings.label.criteria_file)
+
+
+@contextlib.contextmanager
+def clients_of(models: Sequence[ModelConfig], run_dir: Path) -> Iterator[list[Client]]:
+    """Clients of models, with the run's cache of calls."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Client(model, run_dir / "calls.sqlite")) for model in models]
 
 
 def _splits_of(splits: Path, labels: Path) -> dict[str, str]:
@@ -93,30 +159,154 @@ class LabelEdits(UnitStep):
         edits = shards.iter_rows(shard, Edit)
         selected = (edit for edit in edits if edit["id"] in kept)
         for edit in itertools.islice(selected, unit.payload["limit"]):
-            yield Keep((pairs.label(edit, found, self.config),))
+            yield Keep((label(edit, found, self.config),))
 
 
-class BuildPairs(UnitStep):
-    """Turn labelled edits into preference pairs."""
+# Labels whose models are asked together.
+_LABELS_AT_ONCE = 64
 
-    name = "build"
 
-    def __init__(self, config: BuildConfig, labels: LabelConfig, run_dir: Path, seed: int) -> None:
+class _ViewStep(UnitStep):
+    """What the stages after `cut` share: labels of a unit with what belongs to them."""
+
+    def __init__(self, settings: Settings, run_dir: Path) -> None:
         super().__init__()
-        self.config, self.labels, self.run_dir, self.seed = config, labels, run_dir, seed
+        self.settings, self.run_dir = settings, run_dir
+        self.criteria = criteria.load(settings.label.criteria_file)
 
-    def process(self, unit: Unit) -> Iterator[Outcome]:
-        """Yield a pair, or why there is none, for each label."""
-        shard = self.run_dir / unit.payload["labels"]
-        labels = shards.iter_rows(shard, Label)
-        splits = _splits_of(self.run_dir / unit.payload["splits"], shard)
+    def considered(self, unit: Unit) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]:
+        """Each label with its edit and excerpts, in the order of the edits."""
+        labels = shards.iter_rows(self.run_dir / unit.payload["labels"], Label)
         given = {row["id"]: row for row in itertools.islice(labels, unit.payload["limit"])}
-        found = criteria.load(self.labels.criteria_file)
         # Sorted by edit and piece, as shards of excerpts are.
         cut: dict[str, list[dict[str, Any]]] = {}
         for excerpt in shards.iter_rows(self.run_dir / unit.payload["excerpts"], Excerpt):
             cut.setdefault(excerpt["edit_id"], []).append(excerpt)
         for edit in shards.iter_rows(self.run_dir / unit.payload["edits"], Edit):
             if (row := given.get(edit["id"])) is not None:
-                excerpts, split = cut.get(edit["id"], ()), splits.get(edit["id"])
-                yield pairs.pair(edit, row, found, self.config, self.seed, excerpts, split=split)
+                yield edit, row, cut.get(edit["id"], [])
+
+    def proposed(self, unit: Unit) -> Iterator[tuple[str, list[Proposal] | Drop]]:
+        """Each label's edit with its proposals, or why it has none."""
+        settings = self.settings
+        for edit, given, excerpts in self.considered(unit):
+            found = proposals(
+                edit, given, excerpts, self.criteria, settings.label, settings.build, settings.min_score
+            )
+            yield edit["id"], Drop(edit["id"], *found) if isinstance(found, tuple) else found
+
+    def by_view(self, unit: Unit, table: str) -> Mapping[str, Any] | None:
+        """Rows of a shard of the unit by the view's id; None where the unit has none."""
+        if table not in unit.payload:
+            return None
+        return {row["id"]: row for row in shards.iter_rows(self.run_dir / unit.payload[table], TABLES[table])}
+
+    def findings(self, unit: Unit) -> Findings:
+        """What earlier stages found."""
+        return Findings(
+            self.by_view(unit, "evidence"),
+            self.by_view(unit, "votes"),
+            self.by_view(unit, "instructions"),
+            self.settings.instruct.otherwise == "template",
+        )
+
+
+class MeasureEvidence(_ViewStep):
+    """Measure both versions of every view, without a model."""
+
+    name = "evidence"
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield the `Evidence` of each label's views, or why there are none."""
+        from labelers.commits.evidence import Measurer
+
+        with Measurer(self.settings.evidence, self.criteria, self.settings.seed) as measurer:
+            for _, found in self.proposed(unit):
+                if isinstance(found, Drop):
+                    yield found
+                else:
+                    yield Keep(tuple(measurer.measure(one) for one in found))
+            self.count(measurer.counts)
+
+
+class VoteOnViews(_ViewStep):
+    """Let models judge every view."""
+
+    name = "vote"
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield the `Votes` on each label's views, or why there are none."""
+        from labelers.commits.votes import vote
+
+        counts: Counter[str] = Counter()
+        with clients_of(self.settings.judges, self.run_dir) as clients:
+            labels = self.proposed(unit)
+            while batch := list(itertools.islice(labels, _LABELS_AT_ONCE)):
+                asked = [one for _, found in batch if not isinstance(found, Drop) for one in found]
+                settings = self.settings
+                votes = vote(clients, asked, self.criteria, settings.vote, settings.seed, counts)
+                for _, found in batch:
+                    if isinstance(found, Drop):
+                        yield found
+                    else:
+                        yield Keep(tuple(next(votes) for _ in found))
+        self.count(counts)
+
+
+class WriteInstructions(_ViewStep):
+    """Let a model write the instructions of the views that become pairs."""
+
+    name = "instruct"
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield the `Instruction`s of each label's views, or why there are none."""
+        from labelers.commits.inverse import write
+
+        settings, counts = self.settings, Counter[str]()
+        findings = self.findings(unit)
+        with clients_of([settings.writer] if settings.writer else [], self.run_dir) as clients:
+            labels = self.proposed(unit)
+            while batch := list(itertools.islice(labels, _LABELS_AT_ONCE)):
+                wanted: list[tuple[Proposal, Decision]] = []
+                outcomes: list[tuple[str, Drop | int]] = []
+                for edit_id, found in batch:
+                    if isinstance(found, Drop):
+                        outcomes.append((edit_id, found))
+                        continue
+                    decisions = [(one, decided(one, findings, settings.build)) for one in found]
+                    good = [(one, made) for one, made in decisions if isinstance(made, Decision)]
+                    refused = [made for _, made in decisions if isinstance(made, tuple)]
+                    wanted += good
+                    outcomes.append((edit_id, len(good) if good else Drop(edit_id, *refused[0])))
+                texts = write(clients[0], wanted, self.criteria, settings.instruct, settings.seed, counts)
+                for edit_id, outcome in outcomes:
+                    if isinstance(outcome, Drop):
+                        yield outcome
+                        continue
+                    made = [text for text in (next(texts) for _ in range(outcome)) if text is not None]
+                    yield Keep(tuple(made)) if made else Drop(edit_id, "no_instruction")
+        self.count(counts)
+
+
+class BuildPairs(_ViewStep):
+    """Turn decided views into preference pairs."""
+
+    name = "build"
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """Yield a pair, or why there is none, for each label."""
+        settings, findings = self.settings, self.findings(unit)
+        splits = _splits_of(self.run_dir / unit.payload["splits"], self.run_dir / unit.payload["labels"])
+        for edit, given, excerpts in self.considered(unit):
+            yield pairs.pair(
+                edit,
+                given,
+                self.criteria,
+                settings.build,
+                settings.seed,
+                excerpts,
+                split=splits.get(edit["id"]),
+                labels=settings.label,
+                min_score=settings.min_score,
+                findings=findings,
+            )
