@@ -5,130 +5,22 @@ Exit status: 0 done, 1 some units failed (the others are kept), 2 bad input or a
 imported here: commands import what they need.
 """
 
-import dataclasses
-import functools
-import inspect
 import io
 import os
 import signal
 import sys
 import time
-import typing
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from assay import sandbox_cli
-
-app = typer.Typer(
-    name="assay",
-    help="Turn git histories, programming problems and agent trajectories into datasets for code reward "
-    "models, and train the models.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-DEFAULT_RUN = Path("runs/default")
+from assay.flags import DEFAULT_RUN, Flags, app, command_of
 
 
-@dataclasses.dataclass(frozen=True)
-class Flags:
-    """The flags that every stage has."""
-
-    run_dir: Annotated[Path | None, typer.Option(help=f"Folder of the run (default: {DEFAULT_RUN}).")] = None
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes; they never change a result.")] = 2
-    limit: Annotated[int | None, typer.Option(min=0, help="Consider at most this many rows.")] = None
-    clean: Annotated[
-        bool, typer.Option("--clean/--resume", help="Make everything again, or keep what is done.")
-    ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = (
-        False
-    )
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False
-    seed: Annotated[int | None, typer.Option(help="Root of every random draw (default: the recipe's).")] = (
-        None
-    )
-    recipe: Annotated[
-        Path | None, typer.Option(help="TOML file of settings (default: the run directory's own).")
-    ] = None
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change one setting, table.key=value; may be repeated.")
-    ] = None
-
-
-def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function: typer sees its own parameters and all of `Flags` beside them."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    own = [
-        p.replace(annotation=hints[p.name])
-        for p in inspect.signature(function).parameters.values()
-        if p.name != "flags"
-    ]
-    flag_hints = typing.get_type_hints(Flags, include_extras=True)
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=flag_hints[field.name],
-        )
-        for field in dataclasses.fields(Flags)
-    ]
-
-    @functools.wraps(function)
-    def command(**values: Any) -> None:
-        flags = Flags(**{field.name: values.pop(field.name) for field in dataclasses.fields(Flags)})
-        function(flags=flags, **values)
-
-    del command.__wrapped__
-    positional = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    command.__signature__ = inspect.Signature([*positional, *shared])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*positional, *shared)}
-    return command
-
-
-def _command(name: str, summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        return app.command(name, help=summary)(_with_flags(function))
-
-    return register
-
-
-def _table_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
-    """A command that works on tables of the run directory alone."""
-
-    def command(flags: Flags) -> None:
-        from assay.session import Session
-
-        with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
-            session.stages(stages)
-
-    _command(name, summary)(command)
-
-
-def _source_command(name: str, source: str, what: str, summary: str) -> None:
-    """A command that brings something in from outside."""
-
-    def command(
-        flags: Flags,
-        paths: Annotated[list[Path] | None, typer.Argument(help=what, show_default=False)] = None,
-    ) -> None:
-        from assay.session import Session
-
-        with Session(
-            flags, flags.run_dir or DEFAULT_RUN, create=True, sources={source: paths or []}
-        ) as session:
-            session.stages((name,))
-
-    _command(name, summary)(command)
-
-
-@_command("demo", "Do everything on one repository and the example problems: history to trained model.")
+@command_of("demo", "Do everything on one repository and the example problems: history to trained model.")
 def demo(
     flags: Flags,
     repo: Annotated[Path, typer.Option(help="Git repository to mine.")] = Path(),
@@ -142,251 +34,11 @@ def demo(
     run_demo(flags, repo, problems)
 
 
-def _history_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
-    """A command that looks at git histories; those given as URLs are fetched first."""
-
-    def command(
-        flags: Flags,
-        repos: Annotated[
-            list[str] | None,
-            typer.Argument(
-                help="Git repositories: folder of a work tree or bare repository, or URL (https, ssh, file).",
-                show_default=False,
-            ),
-        ] = None,
-        listed: Annotated[
-            list[Path] | None,
-            typer.Option(
-                "--list", help="File that names repositories, a path or URL a line; may be repeated."
-            ),
-        ] = None,
-        metadata: Annotated[
-            list[Path] | None,
-            typer.Option(
-                help="JSONL, CSV or Parquet with stars and issues of repositories; may be repeated."
-            ),
-        ] = None,
-        forge: Annotated[
-            bool, typer.Option("--forge", help="Ask the forges of the repositories for stars and issues.")
-        ] = False,
-        forge_url: Annotated[
-            str | None, typer.Option(help="API of an own forge to ask, such as https://host/api/v4.")
-        ] = None,
-    ) -> None:
-        from assay.mining import Histories, mine
-        from miner.sources import read_list
-
-        given = [*(repos or []), *(one for file in listed or [] for one in read_list(file))]
-        mine(flags, Histories(given, metadata or [], forge, forge_url), stages)
-
-    _command(name, summary)(command)
+# Commands are listed in the order in which they are made.
+from assay import cli_commits, cli_programs  # noqa: E402, F401
 
 
-_history_command(
-    "repositories", "Say what is known of repositories: size, people, licence, stars.", ("repositories",)
-)
-_history_command("mine", "Mine edits from git histories.", ("repositories", "mine"))
-_table_command("select", "Decide which edits are worth a label; the rest keep their reason.", ("select",))
-_table_command("dedup", "Of edits that are nearly the same, keep the earliest.", ("dedup",))
-
-
-Benchmarks = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--benchmark",
-        help="Benchmark to keep edits away from: .parquet, .jsonl, .jsonl.gz, or a folder; may be repeated.",
-        show_default=False,
-    ),
-]
-TrainUntil = Annotated[
-    str | None, typer.Option(help="Train on what was committed before this date, such as 2021-06-30.")
-]
-TestFrom = Annotated[
-    str | None, typer.Option(help="Test on what was committed from this date on (default: --train-until).")
-]
-TestUntil = Annotated[str | None, typer.Option(help="Test on what was committed before this date.")]
-
-
-def _with_benchmarks(flags: Flags, stages: tuple[str, ...], benchmark: list[Path] | None) -> None:
-    from assay.session import Session
-
-    given = {} if benchmark is None else {"benchmarks": [str(path) for path in benchmark]}
-    changed = dataclasses.replace(flags, settings=[*_inline("decontaminate", given), *(flags.settings or [])])
-    with Session(changed, flags.run_dir or DEFAULT_RUN, create=False) as session:
-        session.stages(stages)
-
-
-def _with_dates(flags: Flags, stages: tuple[str, ...], **dates: str | None) -> None:
-    from assay.session import Session
-
-    given = {name: date for name, date in dates.items() if date is not None}
-    changed = dataclasses.replace(flags, settings=[*_inline("split", given), *(flags.settings or [])])
-    with Session(changed, flags.run_dir or DEFAULT_RUN, create=False) as session:
-        session.stages(stages)
-
-
-def _inline(table: str, values: dict[str, Any]) -> list[str]:
-    """Settings of one table as a single `--set`: of several dates, none is looked at without the others."""
-    from schemas.config import toml_value
-
-    text = ", ".join(f"{name} = {toml_value(value)}" for name, value in values.items())
-    return [f"{table}={{{text}}}"] if values else []
-
-
-@_command("decontaminate", "Drop edits that hold the text of a benchmark.")
-def decontaminate(flags: Flags, benchmark: Benchmarks = None) -> None:
-    """Compare edits with benchmarks."""
-    _with_benchmarks(flags, ("decontaminate",), benchmark)
-
-
-@_command("label", "Give each selected edit a criterion, with its evidence.")
-def label(flags: Flags, benchmark: Benchmarks = None) -> None:
-    """Select, compare, label."""
-    _with_benchmarks(flags, ("select", "dedup", "decontaminate", "label"), benchmark)
-
-
-@_command("split", "Tell edits apart into train and test, and measure what test has in common with train.")
-def split(
-    flags: Flags, train_until: TrainUntil = None, test_from: TestFrom = None, test_until: TestUntil = None
-) -> None:
-    """Split edits."""
-    dates = {"train_until": train_until, "test_from": test_from, "test_until": test_until}
-    _with_dates(flags, ("split",), **dates)
-
-
-_table_command("cut", "Cut the changed functions of each edit out of its file.", ("cut",))
-
-
-@_command("build", "Build preference pairs from labelled edits.")
-def build(
-    flags: Flags, train_until: TrainUntil = None, test_from: TestFrom = None, test_until: TestUntil = None
-) -> None:
-    """Split, cut, build."""
-    dates = {"train_until": train_until, "test_from": test_from, "test_until": test_until}
-    _with_dates(flags, ("split", "cut", "build"), **dates)
-
-
-PROBLEM_FILES = (
-    "Problem files (.jsonl, .jsonl.gz, .json, .parquet), or datasets on the Hub: hub:OWNER/NAME, "
-    "hub:OWNER/NAME:CONFIG:SPLIT or hub:OWNER/NAME/FILE, also with @REVISION."
-)
-
-
-@_command("problems", "Import programming problems, as published.")
-def problems(
-    flags: Flags,
-    paths: Annotated[list[str] | None, typer.Argument(help=PROBLEM_FILES, show_default=False)] = None,
-) -> None:
-    """Read problem sets."""
-    from assay.session import Session
-
-    given = {"problems": paths or []}
-    with Session(flags, flags.run_dir or DEFAULT_RUN, create=True, sources=given) as session:
-        session.stages(("problems",))
-
-
-Model = Annotated[
-    str | None,
-    typer.Option(help="Model that rewrites, writes tests and judges: any name that litellm knows."),
-]
-BaseUrl = Annotated[
-    str | None, typer.Option(help="OpenAI-compatible server of --model, such as http://localhost:8000/v1.")
-]
-Policy = Annotated[
-    str | None, typer.Option(help="Model whose completions of the skeletons are labelled, named likewise.")
-]
-PolicyUrl = Annotated[str | None, typer.Option(help="OpenAI-compatible server of --policy.")]
-Budget = Annotated[
-    float | None, typer.Option(help="Most that the run's model calls may cost, in US dollars.")
-]
-
-
-def _with_models(flags: Flags, budget: float | None, **named: str | None) -> Flags:
-    """Flags with models as settings: of `model`, `model_url`, `policy`, `policy_url` those that are given."""
-    settings: list[str] = []
-    for table in ("model", "policy"):
-        given: dict[str, Any] = {"model": named.get(table), "base_url": named.get(f"{table}_url")}
-        given["budget_usd"] = budget
-        settings += _inline(table, {name: value for name, value in given.items() if value is not None})
-    return dataclasses.replace(flags, settings=[*settings, *(flags.settings or [])])
-
-
-def _programs_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
-    """A command that may ask the teacher model."""
-
-    def command(flags: Flags, model: Model = None, base_url: BaseUrl = None, budget: Budget = None) -> None:
-        from assay.session import Session
-
-        asked = _with_models(flags, budget, model=model, model_url=base_url)
-        with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
-            session.stages(stages)
-
-    _command(name, summary)(command)
-
-
-_programs_command("decompose", "Cut reference solutions into functions.", ("decompose",))
-_programs_command("tests", "Make unit tests of each function of a reference.", ("tests",))
-
-
-@_command("sample", "Make candidate solutions: by mutation, and by a model where one is named.")
-def sample(flags: Flags, policy: Policy = None, policy_url: PolicyUrl = None, budget: Budget = None) -> None:
-    """Sample candidates."""
-    from assay.session import Session
-
-    asked = _with_models(flags, budget, policy=policy, policy_url=policy_url)
-    with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
-        session.stages(("sample",))
-
-
-@_command("verify", "Label candidates by execution: outcome, and a step for each function.")
-def verify(
-    flags: Flags,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    policy: Policy = None,
-    policy_url: PolicyUrl = None,
-    budget: Budget = None,
-) -> None:
-    """Tests, candidates, labels."""
-    from assay.session import Session
-
-    asked = _with_models(flags, budget, model=model, model_url=base_url, policy=policy, policy_url=policy_url)
-    with Session(asked, flags.run_dir or DEFAULT_RUN, create=False) as session:
-        session.stages(("tests", "sample", "verify"))
-
-
-@_command("steps", "From problem files to step-labelled candidates: every stage between in one command.")
-def steps(
-    flags: Flags,
-    paths: Annotated[list[str] | None, typer.Argument(help=PROBLEM_FILES, show_default=False)] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    policy: Policy = None,
-    policy_url: PolicyUrl = None,
-    budget: Budget = None,
-) -> None:
-    """Import, decompose, test, sample, verify."""
-    from assay.session import Session
-
-    asked = _with_models(flags, budget, model=model, model_url=base_url, policy=policy, policy_url=policy_url)
-    sources = {"problems": paths or []}
-    with Session(asked, flags.run_dir or DEFAULT_RUN, create=True, sources=sources) as session:
-        session.stages(("problems",))
-        # What follows is all that these problems give.
-        session.flags = dataclasses.replace(session.flags, limit=None)
-        if not session.failed:
-            session.stages(("decompose", "tests", "sample", "verify"))
-
-
-_source_command(
-    "trajectories",
-    "trajectories",
-    "Trajectory files: chat JSONL or .traj.",
-    "Import agent trajectories.",
-)
-
-
-@_command("train", "Train the reward model on the run's training pairs.")
+@command_of("train", "Train the reward model on the run's training pairs.")
 def train(flags: Flags) -> None:
     """Train a model."""
     from assay.session import Session
@@ -395,7 +47,7 @@ def train(flags: Flags) -> None:
         session.train()
 
 
-@_command("eval", "Score the test pairs with the run's model: accuracy by criterion and language.")
+@command_of("eval", "Score the test pairs with the run's model: accuracy by criterion and language.")
 def evaluate(flags: Flags) -> None:
     """Evaluate the model."""
     from assay.session import Session

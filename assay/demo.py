@@ -7,7 +7,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from assay.cli import Flags
+from assay.flags import Flags
 from assay.recipe import Recipe
 from assay.session import Session, make_report
 from schemas.errors import AssayError
@@ -21,6 +21,9 @@ STAGES = (
     "label",
     "split",
     "cut",
+    "evidence",
+    "vote",
+    "instruct",
     "build",
     "problems",
     "decompose",
@@ -109,6 +112,9 @@ def _where(session: Session, page: Path, seconds: float) -> str:
         "labels",
         "splits",
         "excerpts",
+        "evidence",
+        "votes",
+        "instructions",
         "pairs",
         "problems",
         "programs",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.cli import DEFAULT_RUN, Flags
+from assay.flags import DEFAULT_RUN, Flags
 from assay.session import Session
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labelers.commits.config import BuildConfig, LabelConfig
+from labelers.commits.config import BuildConfig, EvidenceConfig, InstructConfig, LabelConfig, VoteConfig
 from labelers.llm.config import ModelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from miner.config import (
@@ -48,13 +48,15 @@ class Sources:
 class Recipe:
     """All settings of a run.
 
-    `seed` is the root of every random draw. `model` rewrites, writes tests and judges; `policy` is the one
-    whose completions are labelled. Without them everything that needs none still runs.
+    `seed` is the root of every random draw. `model` rewrites, writes tests and instructions, and judges; with
+    `judges`, these judge commits in its place. `policy` is the one whose completions are labelled. Without
+    models everything that needs none still runs.
     """
 
     seed: int = 0
     sources: Sources = Sources()
     model: ModelConfig = ModelConfig()
+    judges: tuple[ModelConfig, ...] = ()
     policy: ModelConfig = ModelConfig()
     fetch: FetchConfig = FetchConfig()
     repositories: RepositoriesConfig = RepositoriesConfig()
@@ -65,6 +67,9 @@ class Recipe:
     label: LabelConfig = LabelConfig()
     split: SplitConfig = SplitConfig()
     cut: CutConfig = CutConfig()
+    evidence: EvidenceConfig = EvidenceConfig()
+    vote: VoteConfig = VoteConfig()
+    instruct: InstructConfig = InstructConfig()
     build: BuildConfig = BuildConfig()
     importing: ImportConfig = ImportConfig()
     decompose: DecomposeConfig = DecomposeConfig()
@@ -72,6 +77,12 @@ class Recipe:
     sample: SampleConfig = SampleConfig()
     verify: VerifyConfig = VerifyConfig()
     train: TrainConfig = TrainConfig()
+
+    @property
+    def voting(self) -> tuple[ModelConfig, ...]:
+        """The models that judge commits: `judges`, else the one `model`; none without either."""
+        named = tuple(one for one in self.judges if one.enabled)
+        return named or ((self.model,) if self.model.enabled else ())
 
     @classmethod
     def from_toml(cls, text: str, where: str = "recipe") -> Recipe:
@@ -143,6 +154,8 @@ def _value(text: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """A config as mappings without nulls, as TOML would give it; other values as they are."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     items = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))

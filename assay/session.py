@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from assay import models
-from assay.cli import Flags
+from assay.flags import Flags
 from assay.progress import Observer, observer
 from assay.recipe import Recipe
 from assay.runner import Runner, StageResult
@@ -41,7 +41,7 @@ SOURCES_OF = {
 FILES_OF = {
     "decontaminate": (("decontaminate", "benchmarks"),),
     "label": (("label", "criteria_file"),),
-    "build": (("label", "criteria_file"),),
+    **dict.fromkeys(("evidence", "vote", "instruct", "build"), (("label", "criteria_file"),)),
 }
 """Stage -> the settings that name files and that its planning reads."""
 
@@ -159,10 +159,18 @@ class Session:
     def stages(self, names: Iterable[str]) -> list[StageResult]:
         """Run stages one after the other; stop after one that failed in part, since the next would read it.
 
-        Under `--dry-run` a stage is planned and its plan told.
+        Under `--dry-run` a stage is planned and its plan told. A stage that wants a model is left out where
+        there is none, but for a command that is about it alone.
+
+        Raises:
+            AssayError: the one stage wants what the recipe does not have.
         """
         done = []
         names = tuple(names)
+        missing = {name: why for name in names if (why := self._lacks(name)) is not None}
+        if len(names) == len(missing):
+            raise AssayError(f"{names[0]} needs {missing[names[0]]}")
+        names = tuple(name for name in names if name not in missing)
         if not self._dry and any("repos" in SOURCES_OF.get(name, ()) for name in names):
             self._fetch()
         for position, name in enumerate(names):
@@ -186,6 +194,11 @@ class Session:
                 self.tell(f"assay: {name} failed in part; mend that and run the same command again")
                 break
         return done
+
+    def _lacks(self, name: str) -> str | None:
+        """What a stage wants and the recipe has not; None where it can run."""
+        wants = STAGES[name].wants
+        return None if wants is None else wants(self.recipe)
 
     def _tell_calls(self, stage: Stage) -> None:
         """What models have been asked for this run so far, after a stage that may ask one."""

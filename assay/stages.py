@@ -45,6 +45,8 @@ class Stage:
         asks: the model that it may ask and how often a row at most; None where it asks none.
         facts: what to tell beside the accounting once it is done, with a line for a person under
             `line`, null for none.
+        wants: what a recipe must have for this stage, when it has not: the stage is then left out of a
+            command that runs several.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Stage:
     step: Callable[[Recipe, Path], UnitStep]
     asks: Callable[[Recipe], tuple[ModelConfig, int]] | None = None
     facts: Callable[[RunDir, Recipe], dict[str, Any]] | None = None
+    wants: Callable[[Recipe], str | None] | None = None
 
 
 def _given(recipe: Recipe, what: str) -> list[str]:
@@ -122,8 +125,47 @@ def _asked(model: ModelConfig, wanted: int) -> list[dict[str, Any]]:
     return [model.key_settings()] if wanted and model.enabled else []
 
 
+def _view_settings(recipe: Recipe) -> Any:
+    """What the stages after `cut` have in common."""
+    return _commits().Settings(
+        label=recipe.label,
+        evidence=recipe.evidence,
+        vote=recipe.vote,
+        instruct=recipe.instruct,
+        build=recipe.build,
+        judges=recipe.voting,
+        writer=recipe.model if recipe.model.enabled else None,
+        seed=recipe.seed,
+    )
+
+
+def _views(recipe: Recipe) -> list[Any]:
+    """The settings by which views are found and put forward."""
+    return [recipe.label, recipe.build, {"min_score": recipe.vote.min_score if recipe.voting else None}]
+
+
+def _voting(recipe: Recipe) -> list[dict[str, Any]]:
+    """What of the judges goes into keys."""
+    return [one.key_settings() for one in recipe.voting]
+
+
+def _needs_judge(recipe: Recipe) -> str | None:
+    return None if recipe.voting else "a model: name it by --model, or several in [[judges]] of the recipe"
+
+
+def _needs_writer(recipe: Recipe) -> str | None:
+    return None if recipe.model.enabled else "a model: name it by --model or in [model] of the recipe"
+
+
+def _writing(recipe: Recipe) -> list[dict[str, Any]]:
+    """What of the model that writes goes into keys."""
+    return _asked(recipe.model, 1)
+
+
 _MINER = ("miner", "decompose", "schemas")
 _COMMITS = ("labelers.commits", "labelers.prompts", "schemas")
+_EVIDENCE = (*_COMMITS, "labelers.programs", "sandbox", "decompose")
+_ASKED = (*_COMMITS, "labelers.llm", "decompose")
 _PROGRAMS = ("labelers.programs", "labelers.llm", "labelers.prompts", "sandbox", "decompose", "schemas")
 _GIT = ("pyarrow", "pygit2")
 _TREES = ("pyarrow", "tree-sitter", "tree-sitter-python")
@@ -231,14 +273,51 @@ STAGES: dict[str, Stage] = {
             step=lambda recipe, root: _mine().CutEdits(recipe.cut, root, recipe.seed),
         ),
         Stage(
+            name="evidence",
+            considers="labels",
+            outputs=outputs_of("evidence"),
+            code=_EVIDENCE,
+            libraries=(*_GRAMMARS, "bandit", "lizard", "ruff", "ty"),
+            settings=lambda recipe: [*_views(recipe), recipe.evidence],
+            plan=lambda run, recipe, limit: _commits().plan_evidence(run, _view_settings(recipe), limit),
+            step=lambda recipe, root: _commits().MeasureEvidence(_view_settings(recipe), root),
+        ),
+        Stage(
+            name="vote",
+            considers="labels",
+            outputs=outputs_of("votes"),
+            code=_ASKED,
+            libraries=("pyarrow", "jinja2"),
+            settings=lambda recipe: [*_views(recipe), recipe.vote, *_voting(recipe)],
+            plan=lambda run, recipe, limit: _commits().plan_vote(run, _view_settings(recipe), limit),
+            step=lambda recipe, root: _commits().VoteOnViews(_view_settings(recipe), root),
+            wants=_needs_judge,
+        ),
+        Stage(
+            name="instruct",
+            considers="labels",
+            outputs=outputs_of("instructions"),
+            code=_ASKED,
+            libraries=("pyarrow", "jinja2", "py3langid", *_GRAMMARS),
+            settings=lambda recipe: [
+                *_views(recipe),
+                recipe.instruct,
+                *_voting(recipe),
+                *_writing(recipe),
+            ],
+            plan=lambda run, recipe, limit: _commits().plan_instruct(run, _view_settings(recipe), limit),
+            step=lambda recipe, root: _commits().WriteInstructions(_view_settings(recipe), root),
+            wants=_needs_writer,
+        ),
+        Stage(
             name="build",
             considers="labels",
             outputs=outputs_of("pairs"),
             code=_COMMITS,
             libraries=("pyarrow", "jinja2"),
-            settings=lambda recipe: [recipe.label, recipe.build],
-            plan=lambda run, recipe, limit: _commits().plan_build(run, recipe.label, limit),
-            step=lambda recipe, root: _commits().BuildPairs(recipe.build, recipe.label, root, recipe.seed),
+            settings=lambda recipe: [*_views(recipe), recipe.instruct, *_voting(recipe), *_writing(recipe)],
+            plan=lambda run, recipe, limit: _commits().plan_build(run, _view_settings(recipe), limit),
+            step=lambda recipe, root: _commits().BuildPairs(_view_settings(recipe), root),
             facts=_pairs_leakage,
         ),
         Stage(

@@ -1,8 +1,9 @@
 """Configurations: frozen dataclasses from and to TOML, with strict checks.
 
 A stage's config is a flat frozen dataclass of `str`, `int`, `float`, `bool`, `tuple[str, ...]`,
-`tuple[float, ...]` and `X | None`. A key that does not exist or a value of another type is an
-`AssayError` that names the place and, for a key, the nearest one that exists.
+`tuple[float, ...]` and `X | None`; a recipe holds configs, and lists of them (TOML's arrays of tables).
+A key that does not exist or a value of another type is an `AssayError` that names the place and, for a
+key, the nearest one that exists.
 """
 
 from __future__ import annotations
@@ -70,7 +71,13 @@ def from_mapping(cls: type[T], data: Any, where: str) -> T:
                 + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(hints)}")
             )
         hint = hints[key]
-        if dataclasses.is_dataclass(hint):
+        item = _item_of(hint)
+        if item is not None:
+            if not isinstance(value, (list, tuple)):
+                raise AssayError(f"{where}: {key} must be a list of tables, [[{key}]], got {value!r}")
+            numbered = enumerate(value, 1)
+            values[key] = tuple(from_mapping(item, one, f"{where} [[{key}]] {n}") for n, one in numbered)
+        elif dataclasses.is_dataclass(hint):
             values[key] = from_mapping(typing.cast("type[Any]", hint), value, f"{where} [{key}]")
         elif not _fits(hint, value):
             raise AssayError(f"{where}: {key} must be {_named(hint)}, got {value!r}")
@@ -82,6 +89,12 @@ def from_mapping(cls: type[T], data: Any, where: str) -> T:
         return cls(**values)
     except ValueError as error:
         raise AssayError(f"{where}: {error}") from None
+
+
+def _item_of(hint: Any) -> Any:
+    """The config that a list is made of; None for any other hint."""
+    args = typing.get_args(hint)
+    return args[0] if typing.get_origin(hint) is tuple and dataclasses.is_dataclass(args[0]) else None
 
 
 def toml_value(value: Any) -> str:
@@ -101,6 +114,8 @@ def to_toml(config: Any) -> str:
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             tables.append(f"\n[{field.name}]\n{to_toml(value)}")
+        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            tables += [f"\n[[{field.name}]]\n{to_toml(one)}" for one in value]
         elif value is not None:
             line = f"{field.name} = {toml_value(value)}"
             try:
