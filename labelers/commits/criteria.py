@@ -1,7 +1,7 @@
 """Criteria as data: read, check and match them.
 
-`load` reads a TOML file of criteria (the built-in one when no path is given). A malformed file is an
-`AssayError` that names the file, the criterion and the key.
+`load` reads what a setting names: files of one's own, the built-in criteria, shipped examples, or several of
+these. A malformed file is an `AssayError` that names the file, the criterion and the key.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -17,6 +18,14 @@ from typing import Any
 
 from schemas.config import from_mapping
 from schemas.errors import AssayError
+
+BUILT_IN = "built-in"
+"""Name of the five criteria that are used where none are named."""
+
+ABOUT = ("tests", "comments")
+"""Kinds of edits that a criterion can be about."""
+
+_EXAMPLES = resources.files(__package__).joinpath("examples")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +40,8 @@ class Criterion:
         strong, weak: message terms that speak for it.
         added, removed: terms in lines that only the new or only the old file has.
         against: message terms that speak against it.
+        about: kinds of edits that are its subject, `tests` or `comments`; for other criteria they are beside
+            the code, and speak against it.
     """
 
     code: str
@@ -42,6 +53,7 @@ class Criterion:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
 
 def _read(text: str, where: str) -> tuple[Criterion, ...]:
@@ -59,13 +71,17 @@ def _read(text: str, where: str) -> tuple[Criterion, ...]:
         if missing:
             raise AssayError(f"{place}: lacks {sorted(missing)[0]!r}")
         found.append(_checked(from_mapping(Criterion, table, place), place))
-    codes = [criterion.code for criterion in found]
-    if doubled := {code for code in codes if codes.count(code) > 1}:
-        raise AssayError(f"{where}: code {sorted(doubled)[0]!r} stands twice")
-    names = [criterion.name for criterion in found]
-    if doubled := {name for name in names if names.count(name) > 1}:
-        raise AssayError(f"{where}: name {sorted(doubled)[0]!r} stands twice; it tells pairs apart")
+    _no_doubles(found, where)
     return tuple(found)
+
+
+def _no_doubles(found: Sequence[Criterion], where: str) -> None:
+    codes = Counter(criterion.code for criterion in found)
+    if doubled := sorted(code for code in codes if codes[code] > 1):
+        raise AssayError(f"{where}: code {doubled[0]!r} stands twice")
+    names = Counter(criterion.name for criterion in found)
+    if doubled := sorted(name for name in names if names[name] > 1):
+        raise AssayError(f"{where}: name {doubled[0]!r} stands twice; it tells pairs apart")
 
 
 def _checked(criterion: Criterion, place: str) -> Criterion:
@@ -77,24 +93,64 @@ def _checked(criterion: Criterion, place: str) -> Criterion:
         for term in getattr(criterion, key):
             if not term.removesuffix("*").strip():
                 raise AssayError(f"{place}: {term!r} in {key!r} would match any text")
+    for kind in criterion.about:
+        if kind not in ABOUT:
+            raise AssayError(f"{place}: 'about' holds {kind!r}; it can hold {' and '.join(ABOUT)}")
     return criterion
 
 
+def examples() -> tuple[str, ...]:
+    """Names of the shipped examples of criteria."""
+    found = (one.name for one in _EXAMPLES.iterdir() if one.name.endswith(".toml"))
+    return tuple(sorted(name.removesuffix(".toml") for name in found))
+
+
 @functools.lru_cache(maxsize=8)
-def load(path: str = "") -> tuple[Criterion, ...]:
-    """The criteria of a file; of the built-in file when `path` is empty.
+def load(named: str = "") -> tuple[Criterion, ...]:
+    """The criteria that a setting names: one of the following, or several with commas between, in order.
+
+    A path of a TOML file; `built-in`, which an empty setting means too; the name of an example, such as
+    `error-handling`; `examples` for all of these. A path that has a comma itself is taken as one where such
+    a file is there.
 
     Raises:
-        AssayError: the file cannot be read or does not hold criteria.
+        AssayError: a file cannot be read or does not hold criteria, or two have a code or name in common.
     """
-    if not path:
+    parts = [part.strip() for part in named.split(",")]
+    if not named.strip() or _is_file(named):
+        parts = [named]
+    elif not all(parts):
+        raise AssayError(f"criteria {named!r}: a name is missing between two commas")
+    found = [criterion for part in parts for criterion in _named(part)]
+    _no_doubles(found, f"criteria {named!r}" if len(parts) > 1 else parts[0])
+    return tuple(found)
+
+
+def _is_file(named: str) -> bool:
+    try:
+        return Path(named).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _named(name: str) -> tuple[Criterion, ...]:
+    if name in ("", BUILT_IN):
         return _read(
             resources.files(__package__).joinpath("criteria.toml").read_text("utf-8"), "built-in criteria"
         )
+    known = examples()
+    if name == "examples":
+        return tuple(criterion for one in known for criterion in _named(one))
+    if name in known:
+        return _read(_EXAMPLES.joinpath(f"{name}.toml").read_text("utf-8"), f"example {name}")
     try:
-        return _read(Path(path).read_text("utf-8"), path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise AssayError(f"{path}: the criteria file cannot be read ({error})") from None
+        return _read(Path(name).read_text("utf-8"), name)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        # A path has a folder or an ending; what has neither was meant for a name.
+        if not any(mark in name for mark in "/\\."):
+            names = ", ".join((BUILT_IN, "examples", *known))
+            raise AssayError(f"{name}: no such criteria; give a TOML file, or one of {names}") from None
+        raise AssayError(f"{name}: the criteria file cannot be read ({error})") from None
 
 
 @functools.lru_cache(maxsize=256)

@@ -121,11 +121,11 @@ def classify(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Scored:
             evidence += weight * min(MOST, len(found))
             if weight > 0:
                 spoke += found
-        if comments_only:
+        if comments_only and "comments" not in criterion.about:
             evidence += COMMENTS_ONLY if criterion.code == "RM" else -COMMENTS_ONLY
-        if feature:
+        if feature and not (beside and "tests" in criterion.about):
             evidence += FEATURE
-        if beside:
+        if beside and "tests" not in criterion.about:
             evidence += TESTS
         scores[criterion.code] = round(_sigmoid(evidence), 4)
         terms[criterion.code] = list(dict.fromkeys(spoke))
