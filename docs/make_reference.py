@@ -40,7 +40,10 @@ SETTINGS = {
     "label": ("select", "dedup", "decontaminate", "label"),
     "split": ("split", "decontaminate", "dedup"),
     "cut": ("cut",),
-    "build": ("split", "label", "cut", "build"),
+    "evidence": ("evidence", "build"),
+    "vote": ("vote", "build", "model", "judges"),
+    "instruct": ("instruct", "build", "model"),
+    "build": ("split", "cut", "label", "evidence", "vote", "instruct", "build", "model", "judges"),
     "problems": ("importing",),
     "trajectories": ("importing",),
     "decompose": ("decompose", "model"),
@@ -54,7 +57,7 @@ SETTINGS = {
 RUNS = {
     "mine": ("repositories", "mine"),
     "label": ("select", "dedup", "decontaminate", "label"),
-    "build": ("split", "cut", "build"),
+    "build": ("split", "cut", "evidence", "vote", "instruct", "build"),
     "verify": ("tests", "sample", "verify"),
     "steps": ("problems", "decompose", "tests", "sample", "verify"),
 }
@@ -90,6 +93,11 @@ def attributes(cls: type) -> dict[str, str]:
 def settings_of(name: str) -> str:
     """The settings of one table of the recipe."""
     config = getattr(Recipe(), name)
+    if name == "judges":
+        return (
+            "### `[[judges]]`\n\nAny number of tables, a model each, with the settings of `[model]`; without any "
+            "the one `model` judges.\n"
+        )
     told = attributes(type(config))
     rows = []
     for field in dataclasses.fields(config):

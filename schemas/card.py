@@ -26,17 +26,19 @@ from schemas.card_evidence import EVIDENCE, pairs_counts
 from schemas.card_text import LISTED, UNSEEN, code, grouped, markdown_table, plain, ranked
 from schemas.declare import describe, schema_of
 from schemas.errors import AssayError
-from schemas.records import SPLIT_TABLES, TABLES
+from schemas.records import PAIR_TABLES, SPLIT_TABLES, TABLES
 from schemas.rundir import SPLITS, Part, RunDir
 from schemas.stage import rank
 
 _TASKS = {
-    "pairs": ("text-ranking", "text-classification"),
+    **dict.fromkeys(PAIR_TABLES, ("text-ranking", "text-classification")),
     "steps": ("text-classification",),
     "trajectories": ("text-classification",),
 }
 _TAGS = {
     "pairs": ("preference",),
+    "synthetic": ("preference", "synthetic"),
+    "preferences": ("preference",),
     "steps": ("process-supervision",),
     "trajectories": ("agent", "trajectories"),
 }
@@ -104,11 +106,19 @@ def public_recipe(text: str, where: str = "recipe.toml") -> str:
             f"{where}: not valid TOML ({error}); run a stage with --recipe FILE to write it again"
         ) from None
     recipe = {key: _public(value, key == "sources") for key, value in recipe.items()}
-    lines = [f"{_key(key)} = {_value(value)}\n" for key, value in recipe.items() if type(value) is not dict]
-    for key, table in recipe.items():
-        if isinstance(table, dict):
-            lines += [f"\n[{_key(key)}]\n", *(f"{_key(k)} = {_value(v)}\n" for k, v in table.items())]
-    return "".join(lines)
+    lines, tables = [], []
+    for key, value in recipe.items():
+        if isinstance(value, dict):
+            tables += [f"\n[{_key(key)}]\n", *_lines(value)]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            tables += [line for one in value for line in (f"\n[[{_key(key)}]]\n", *_lines(one))]
+        else:
+            lines.append(f"{_key(key)} = {_value(value)}\n")
+    return "".join([*lines, *tables])
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(key)} = {_value(value)}\n" for key, value in table.items()]
 
 
 def published(run: RunDir) -> dict[str, dict[str, list[Part]]]:
@@ -226,8 +236,8 @@ def _section(table: str, splits: Mapping[str, list[Part]], repo_id: str) -> str:
         f'```python\nfrom datasets import load_dataset\n\n{table} = load_dataset("{repo_id}", "{table}", '
         f'split="{first}")\n```\n',
     ]
-    if table == "pairs":
-        text.append(pairs_counts(parts))
+    if table in PAIR_TABLES:
+        text.append(pairs_counts(parts, table))
     elif table == "steps":
         languages = {key[0]: count for key, count in grouped(parts, table, ["language"]).items()}
         text.append(markdown_table(("language", "candidates"), ranked(languages), right=1) + "\n")
@@ -249,6 +259,13 @@ def _limits(tables: Iterable[str], failed: Mapping[str, int], licenses: Counter[
             "the criterion is an estimate, and `evidence` says whose.",
             "A pair shows one file. What else the repository held at that commit is not in the row.",
         ]
+    if "synthetic" in tables:
+        lines.append(
+            "One version of a synthetic pair was made on purpose; `evidence.made_by` says how. Such faults "
+            "are not distributed as those of people."
+        )
+    if "preferences" in tables:
+        lines.append("Labels of imported pairs are taken over from their source and were not checked again.")
     if "steps" in tables:
         lines.append(
             "A step's label is as good as the unit tests of its function; tests taken from a reference "
@@ -297,7 +314,7 @@ def dataset_card(
     if not tables:
         raise AssayError(
             f"{run.root}: nothing to publish, since {', '.join(SPLIT_TABLES)} have no rows yet; "
-            "run `assay build`, `assay verify` or `assay trajectories` first"
+            "run `assay build`, `assay verify` or another stage that makes them first"
         )
     recipe = public_recipe(recipe_text, str(run.root / "recipe.toml"))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", recipe)), default=0))
@@ -324,6 +341,8 @@ def dataset_card(
 
 _MADE_FROM = {
     "pairs": "the histories of git repositories",
+    "synthetic": "programs with planted faults",
+    "preferences": "published preference sets",
     "steps": "programming problems",
     "trajectories": "agent trajectories",
 }

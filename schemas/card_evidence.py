@@ -5,6 +5,7 @@ In: finished shards of a table. Out: Markdown. Errors: `ShardError` for a shard 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -18,8 +19,9 @@ from schemas.records import TABLES
 from schemas.rundir import Part
 
 
-def pairs_counts(parts: list[Part]) -> str:
-    cells = grouped(parts, "pairs", ["aspect", "language"])
+def pairs_counts(parts: list[Part], table: str) -> str:
+    """How many pairs of a table there are, by criterion and language."""
+    cells = grouped(parts, table, ["aspect", "language"])
     aspects, languages = Counter[str](), Counter[str]()
     for (aspect, language), rows in cells.items():
         aspects[aspect] += rows
@@ -33,17 +35,15 @@ def pairs_counts(parts: list[Part]) -> str:
         others = [sum(cells[aspect, language] for language in rest)] if rest else []
         lines.append((code(aspect), *row, *others, total))
     head = ("criterion", *(code(name) for name in shown), *(("other languages",) if rest else ()), "all")
-    repos = grouped(parts, "pairs", ["repo"])
-    return (
-        f"Pairs by criterion and language, from {len(repos):,} repositor{'y' if len(repos) == 1 else 'ies'}:"
-        f"\n\n{markdown_table(head, lines, right=len(head) - 1)}\n"
-    )
+    repos = sum(1 for (repo,) in grouped(parts, table, ["repo"]) if repo is not None)
+    origin = f", from {repos:,} repositor{'y' if repos == 1 else 'ies'}" if repos else ""
+    return f"Pairs by criterion and language{origin}:\n\n{markdown_table(head, lines, right=len(head) - 1)}\n"
 
 
-def _pairs_evidence(parts: list[Part]) -> str:
+def _pairs_evidence(parts: list[Part], table: str = "pairs") -> str:
     columns = ["evidence.labeler", "evidence.method", "evidence.confidence"]
     rows, confidence = Counter[tuple[str, str]](), dict[tuple[str, str], list[float]]()
-    for batch in batches(parts, TABLES["pairs"], columns):
+    for batch in batches(parts, TABLES[table], columns):
         for one in (
             batch.group_by(columns[:2]).aggregate([([], "count_all"), (columns[2], "sum")]).to_pylist()
         ):
@@ -55,15 +55,50 @@ def _pairs_evidence(parts: list[Part]) -> str:
         (code(key[0]), code(key[1]), f"{math.fsum(confidence[key]) / count:.2f}", count)
         for key, count in order
     ]
-    by = grouped(parts, "pairs", ["evidence.instruction_by"])
-    written = markdown_table(
-        ("instruction written by", "pairs"), ranked({key[0]: count for key, count in by.items()}), right=1
-    )
-    return (
-        "Who gave the criterion of a pair, and how sure it was by its own estimate:\n\n"
-        + markdown_table(("labeler", "method", "mean confidence", "pairs"), lines, right=2)
-        + f"\n\nEach pair keeps its own evidence in the column `evidence`.\n\n{written}\n"
-    )
+    text = "Who gave the criterion of a pair, and how sure it was by its own estimate:\n\n"
+    text += markdown_table(("labeler", "method", "mean confidence", "pairs"), lines, right=2)
+    text += "\n\nEach pair keeps its own evidence in the column `evidence`.\n"
+    for what, column in (
+        ("instruction written by", "evidence.instruction_by"),
+        ("kind of instruction", "evidence.instruction_kind"),
+        ("system prompt", "evidence.system_kind"),
+        ("made by", "evidence.made_by"),
+    ):
+        by = {key[0]: count for key, count in grouped(parts, table, [column]).items() if key[0] is not None}
+        if by:
+            text += f"\n{markdown_table((what, 'pairs'), ranked(by), right=1)}\n"
+    return text + _bearings(parts, table)
+
+
+def _bearings(parts: list[Part], table: str) -> str:
+    """What measures and judges say of pairs, beside the labeler."""
+    said, judged, traded, pairs = Counter[tuple[str, str]](), 0, 0, 0
+    for batch in batches(parts, TABLES[table], ["evidence"]):
+        for name in ("evidence.bearings", "evidence.votes", "evidence.trade_offs"):
+            column = batch[name].combine_chunks()
+            if name == "evidence.bearings":
+                flat = column.flatten()
+                for one in pa.table({"c": flat.field("criterion"), "v": flat.field("verdict")}).to_pylist():
+                    said[one["c"], one["v"]] += 1
+            elif name == "evidence.votes":
+                judged += pc.sum(pc.greater(pc.list_value_length(column), 0)).as_py() or 0
+            else:
+                traded += pc.sum(pc.greater(pc.list_value_length(column), 0)).as_py() or 0
+        pairs += batch.num_rows
+    text = ""
+    if said:
+        verdicts = ("agrees", "disagrees", "silent")
+        lines = [
+            (code(criterion), *(said[criterion, verdict] for verdict in verdicts))
+            for criterion in sorted({criterion for criterion, _ in said})
+        ]
+        head = markdown_table(("criterion", *verdicts), lines, right=3)
+        text += f"\nWhat was measured on both versions, without a model, says of each criterion:\n\n{head}\n"
+    if judged:
+        text += f"\nModels voted on {judged:,} of {pairs:,} pairs, in both orders.\n"
+    if traded:
+        text += f"\nUnder another criterion the rejected version is better in {traded:,} pairs.\n"
+    return text
 
 
 _LABELS = ("label", "reference_label", "own_label", "judge_label")
@@ -168,6 +203,8 @@ def _trajectories_evidence(parts: list[Part]) -> str:
 
 EVIDENCE: dict[str, Callable[[list[Part]], str]] = {
     "pairs": _pairs_evidence,
+    "synthetic": functools.partial(_pairs_evidence, table="synthetic"),
+    "preferences": functools.partial(_pairs_evidence, table="preferences"),
     "steps": _steps_evidence,
     "trajectories": _trajectories_evidence,
 }

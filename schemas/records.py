@@ -676,5 +676,8 @@ TABLES: dict[str, type[Any]] = {
 }
 """Record type of every table of a run directory, by folder name."""
 
-SPLIT_TABLES = ("pairs", "synthetic", "preferences", "steps", "trajectories")
+PAIR_TABLES = ("pairs", "synthetic", "preferences")
+"""Tables of preference pairs, all with the same columns."""
+
+SPLIT_TABLES = (*PAIR_TABLES, "steps", "trajectories")
 """Tables that are published: one subfolder a split."""

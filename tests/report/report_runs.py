@@ -137,6 +137,18 @@ def pair(number: int = 0, **changed: Any) -> PreferencePair:
         "system_kind": "none",
         "level": "file",
         "names": [],
+        "merged_by": None,
+        "instruction_kind": "template",
+        "instruction_style": None,
+        "measures": [],
+        "bearings": [],
+        "share": None,
+        "strength": None,
+        "specificity": None,
+        "votes": [],
+        "trade_offs": [],
+        "made_by": None,
+        "detail": None,
     }
     evidence.update(changed.pop("evidence", {}))
     values: dict[str, Any] = {
