@@ -95,8 +95,8 @@ def settings_of(name: str) -> str:
     config = getattr(Recipe(), name)
     if name == "judges":
         return (
-            "### `[[judges]]`\n\nAny number of tables, a model each, with the settings of `[model]`; without any "
-            "the one `model` judges.\n"
+            "### `[[judges]]`\n\nAny number of tables, a model each, with the settings of `[model]`; "
+            "without any the one `model` judges.\n"
         )
     told = attributes(type(config))
     rows = []
