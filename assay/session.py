@@ -19,6 +19,7 @@ from typing import Any
 import typer
 
 from assay import models
+from assay.costs import expected, in_words
 from assay.flags import Flags
 from assay.progress import Observer, observer
 from assay.recipe import Recipe
@@ -44,10 +45,6 @@ FILES_OF = {
     **dict.fromkeys(("evidence", "vote", "instruct", "build"), (("label", "criteria_file"),)),
 }
 """Stage -> the settings that name files and that its planning reads."""
-
-
-# Tokens of a call, where a dry run has to guess: a statement with its program, and a program.
-_TOKENS_IN, _TOKENS_OUT = 1000, 600
 
 
 def _base(flags: Flags, saved: Path, start: Recipe | None) -> Recipe:
@@ -204,7 +201,8 @@ class Session:
         """What models have been asked for this run so far, after a stage that may ask one."""
         path = self.run.root / "calls.sqlite"
         model, each = (None, 0) if stage.asks is None else stage.asks(self.recipe)
-        if model is None or not model.enabled or not each or not path.exists():
+        asked = stage.requests is not None or (model is not None and model.enabled and each)
+        if not asked or not path.exists():
             return
         from labelers.llm.store import totals
 
@@ -276,30 +274,11 @@ class Session:
             "considers": stage.considers,
             "writes": sorted({output.table for output in all_outputs(stage.outputs)}),
         }
-        asked = self._calls_of(stage, rows)
+        asked = expected(stage, self.run, self.recipe, [unit for unit in planned if unit not in done])
         self.results.append(facts | asked)
         s = "" if len(planned) == 1 else "s"
-        told = "no model is called (cost 0)"
-        if asked["model_calls"]:
-            cost = asked["model_cost_usd"]
-            price = "its price is not known" if cost is None else f"about ${cost:,.2f}"
-            told = f"at most {asked['model_calls']:,} calls of {asked['model']} ({price})"
         units_told = f"{len(planned)} unit{s}, {len(done)} done"
-        self.tell(f"{name}: {units_told}; {rows:,} {stage.considers} to consider; {told}")
-
-    def _calls_of(self, stage: Stage, rows: int) -> dict[str, Any]:
-        """What a stage may ask of a model for so many rows, and about what that costs."""
-        none = {"model": None, "model_calls": 0, "model_cost_usd": 0.0}
-        model, each = (None, 0) if stage.asks is None else stage.asks(self.recipe)
-        if model is None or not model.enabled or not each:
-            return none
-        from labelers.llm.prices import price_of
-
-        price = price_of(model)
-        cost = (
-            None if price is None else rows * each * price.of(_TOKENS_IN, min(_TOKENS_OUT, model.max_tokens))
-        )
-        return {"model": model.model, "model_calls": rows * each, "model_cost_usd": cost}
+        self.tell(f"{name}: {units_told}; {rows:,} {stage.considers} to consider; {in_words(asked)}")
 
     def train(self) -> None:
         """Train the run's model."""

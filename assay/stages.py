@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from schemas.rundir import RunDir, outputs_of
 from schemas.stage import VERDICTS, Output, Unit
 
 if TYPE_CHECKING:
-    from labelers.llm.config import ModelConfig
+    from labelers.llm import ModelConfig, Request
     from schemas.steps import UnitStep
 
 
@@ -45,6 +45,7 @@ class Stage:
         asks: the model that it may ask and how often a row at most; None where it asks none.
         facts: what to tell beside the accounting once it is done, with a line for a person under
             `line`, null for none.
+        requests: for units, the models that it asks and the very requests, as far as they are known before.
         wants: what a recipe must have for this stage, when it has not: the stage is then left out of a
             command that runs several.
     """
@@ -59,6 +60,9 @@ class Stage:
     step: Callable[[Recipe, Path], UnitStep]
     asks: Callable[[Recipe], tuple[ModelConfig, int]] | None = None
     facts: Callable[[RunDir, Recipe], dict[str, Any]] | None = None
+    requests: Callable[[Recipe, Path, Sequence[Unit]], list[tuple[ModelConfig, Iterator[Request]]]] | None = (
+        None
+    )
     wants: Callable[[Recipe], str | None] | None = None
 
 
@@ -291,6 +295,9 @@ STAGES: dict[str, Stage] = {
             settings=lambda recipe: [*_views(recipe), recipe.vote, *_voting(recipe)],
             plan=lambda run, recipe, limit: _commits().plan_vote(run, _view_settings(recipe), limit),
             step=lambda recipe, root: _commits().VoteOnViews(_view_settings(recipe), root),
+            requests=lambda recipe, root, units: (
+                _commits().VoteOnViews(_view_settings(recipe), root).requests(units)
+            ),
             wants=_needs_judge,
         ),
         Stage(
@@ -307,6 +314,9 @@ STAGES: dict[str, Stage] = {
             ],
             plan=lambda run, recipe, limit: _commits().plan_instruct(run, _view_settings(recipe), limit),
             step=lambda recipe, root: _commits().WriteInstructions(_view_settings(recipe), root),
+            requests=lambda recipe, root, units: (
+                _commits().WriteInstructions(_view_settings(recipe), root).requests(units)
+            ),
             wants=_needs_writer,
         ),
         Stage(

@@ -18,7 +18,7 @@ from labelers.commits.decide import Decision
 from labelers.commits.labelling import label
 from labelers.commits.pairs import Findings, decided
 from labelers.commits.proposals import Proposal, proposals
-from labelers.llm import Client, ModelConfig
+from labelers.llm import Client, ModelConfig, Request
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.ids import digest_json
@@ -252,6 +252,19 @@ class VoteOnViews(_ViewStep):
                         yield Keep(tuple(next(votes) for _ in found))
         self.count(counts)
 
+    def requests(self, units: Sequence[Unit]) -> list[tuple[ModelConfig, Iterator[Request]]]:
+        """What each judge would be asked for units."""
+        return [(judge, self._asked(units)) for judge in self.settings.judges]
+
+    def _asked(self, units: Sequence[Unit]) -> Iterator[Request]:
+        from labelers.commits.votes import requests
+
+        settings = self.settings
+        for unit in units:
+            for _, found in self.proposed(unit):
+                if not isinstance(found, Drop):
+                    yield from requests(found, self.criteria, settings.vote, settings.seed)
+
 
 class WriteInstructions(_ViewStep):
     """Let a model write the instructions of the views that become pairs."""
@@ -263,29 +276,44 @@ class WriteInstructions(_ViewStep):
         from labelers.commits.inverse import write
 
         settings, counts = self.settings, Counter[str]()
-        findings = self.findings(unit)
         with clients_of([settings.writer] if settings.writer else [], self.run_dir) as clients:
-            labels = self.proposed(unit)
+            labels = self.decided(unit)
             while batch := list(itertools.islice(labels, _LABELS_AT_ONCE)):
-                wanted: list[tuple[Proposal, Decision]] = []
-                outcomes: list[tuple[str, Drop | int]] = []
+                wanted = [one for _, found in batch if not isinstance(found, Drop) for one in found]
+                texts = write(clients[0], wanted, self.criteria, settings.instruct, settings.seed, counts)
                 for edit_id, found in batch:
                     if isinstance(found, Drop):
-                        outcomes.append((edit_id, found))
+                        yield found
                         continue
-                    decisions = [(one, decided(one, findings, settings.build)) for one in found]
-                    good = [(one, made) for one, made in decisions if isinstance(made, Decision)]
-                    refused = [made for _, made in decisions if isinstance(made, tuple)]
-                    wanted += good
-                    outcomes.append((edit_id, len(good) if good else Drop(edit_id, *refused[0])))
-                texts = write(clients[0], wanted, self.criteria, settings.instruct, settings.seed, counts)
-                for edit_id, outcome in outcomes:
-                    if isinstance(outcome, Drop):
-                        yield outcome
-                        continue
-                    made = [text for text in (next(texts) for _ in range(outcome)) if text is not None]
+                    made = [text for text in (next(texts) for _ in found) if text is not None]
                     yield Keep(tuple(made)) if made else Drop(edit_id, "no_instruction")
         self.count(counts)
+
+    def decided(self, unit: Unit) -> Iterator[tuple[str, list[tuple[Proposal, Decision]] | Drop]]:
+        """Each label's edit with those proposals that become pairs, or why none does."""
+        findings = self.findings(unit)
+        for edit_id, found in self.proposed(unit):
+            if isinstance(found, Drop):
+                yield edit_id, found
+                continue
+            decisions = [(one, decided(one, findings, self.settings.build)) for one in found]
+            good = [(one, made) for one, made in decisions if isinstance(made, Decision)]
+            refused = [made for _, made in decisions if isinstance(made, tuple)]
+            yield edit_id, good or Drop(edit_id, *refused[0])
+
+    def requests(self, units: Sequence[Unit]) -> list[tuple[ModelConfig, Iterator[Request]]]:
+        """What the writer would be asked for units, without second attempts."""
+        writer = self.settings.writer
+        return [] if writer is None else [(writer, self._asked(units))]
+
+    def _asked(self, units: Sequence[Unit]) -> Iterator[Request]:
+        from labelers.commits.inverse import requests
+
+        settings = self.settings
+        for unit in units:
+            for _, found in self.decided(unit):
+                if not isinstance(found, Drop):
+                    yield from requests(found, self.criteria, settings.instruct, settings.seed)
 
 
 class BuildPairs(_ViewStep):
