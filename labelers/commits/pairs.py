@@ -29,6 +29,7 @@ from schemas.records import (
     VoteCount,
 )
 from schemas.stage import Drop, Keep, Outcome
+from schemas.tokens import estimate_tokens
 
 Row = Mapping[str, Any]
 
@@ -111,6 +112,8 @@ def _pair(
     view, edit, label = proposal.view, proposal.view.edit, proposal.label
     if edit["new_contents"] == edit["old_contents"]:
         return "same_text", "both versions are the same text"
+    if (common := _common_tokens(edit["old_contents"], edit["new_contents"])) >= config.max_tokens:
+        return "same_when_cut", f"the first {common} tokens are the same"
     own = next(criterion for criterion in criteria if criterion.code == decision.criterion)
     piece = () if view.piece is None else (str(view.piece),)
     idx = content_id("pair", edit["id"], *piece, own.code)
@@ -161,6 +164,19 @@ def _pair(
         ),
         split=split,
     )
+
+
+def _common_tokens(old: str, new: str) -> int:
+    """Estimated tokens that two texts have in common at their beginning."""
+    low, high = 0, min(len(old), len(new))
+    # Bisected, since comparing slices is far faster than comparing letters one by one.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old.startswith(new[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return estimate_tokens(old[:low])
 
 
 def _asked(proposal: Proposal, findings: Findings, seed: int) -> Instruction | tuple[str, str]:

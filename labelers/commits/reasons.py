@@ -37,6 +37,7 @@ REASONS: dict[str, dict[str, str]] = {
         **_PROPOSED,
         **_DECIDED,
         "same_text": "both versions are the same text",
+        "same_when_cut": "both versions are the same up to `max_tokens`, where a reader may cut them",
         "no_instruction": "no instruction passed the checks, and the recipe wants no template",
     },
 }

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from labelers.commits import classifier, criteria, pairs
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.commits.instructions import STYLES, defined_names, imported_modules, instruction
+from labelers.commits.labelling import label
 from labelers.commits.system_prompts import system_prompt
 from schemas.declare import as_row, validate
 from schemas.errors import AssayError
@@ -43,6 +44,7 @@ def edit(
         "author_time": 0,
         "commit_time": 0,
         "license": "MIT",
+        "merged_by": None,
         "file_license": None,
         "merged_by": None,
         "reverted_by": None,
@@ -63,7 +65,7 @@ def edit(
 
 
 def best(message: str, **change: Any) -> str | None:
-    given = pairs.label(edit(message=message, **change), BUILT_IN, LabelConfig())
+    given = label(edit(message=message, **change), BUILT_IN, LabelConfig())
     return given.criterion
 
 
@@ -152,7 +154,7 @@ def test_trailers_of_a_message_are_no_evidence() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=200), st.text(max_size=200))
 def test_any_edit_gets_valid_scores(message: str, old: str, new: str) -> None:
-    made = pairs.label(edit(old=old, new=new, message=message), BUILT_IN, LabelConfig())
+    made = label(edit(old=old, new=new, message=message), BUILT_IN, LabelConfig())
     assert all(0 <= score.score <= 1 for score in made.scores)
     assert [score.criterion for score in made.scores] == [criterion.code for criterion in BUILT_IN]
     assert (made.criterion is None) == (made.confidence == 0)
@@ -165,7 +167,7 @@ def test_criterion_of_a_users_own_works_like_a_built_in_one(tmp_path: Path) -> N
         'points = ["every error is told"]\nstrong = ["error handling"]\n'
     )
     found = criteria.load(str(path))
-    made = pairs.label(edit(message="Improve error handling of the client"), found, LabelConfig())
+    made = label(edit(message="Improve error handling of the client"), found, LabelConfig())
     assert made.criterion == "EH"
 
 
@@ -319,7 +321,7 @@ def test_prompt_of_all_criteria_is_shuffled_by_pair() -> None:
 
 
 def labelled(row: dict[str, Any], **change: Any) -> dict[str, Any]:
-    made: dict[str, Any] = as_row(pairs.label(row, BUILT_IN, LabelConfig()))
+    made: dict[str, Any] = as_row(label(row, BUILT_IN, LabelConfig()))
     return {**made, **change}
 
 
@@ -386,4 +388,4 @@ def test_shares_that_are_no_shares_are_refused() -> None:
 
 
 def test_label_fits_its_record() -> None:
-    validate(Label, pairs.label(edit(), BUILT_IN, LabelConfig()))
+    validate(Label, label(edit(), BUILT_IN, LabelConfig()))

@@ -8,7 +8,8 @@ import pytest
 
 from labelers.commits import criteria, pairs
 from labelers.commits.config import BuildConfig, LabelConfig
-from labelers.commits.pieces import gap_mark
+from labelers.commits.labelling import label
+from labelers.commits.pieces import gap_mark, with_hunks
 from labelers.commits.reasons import REASONS
 from schemas.declare import as_row, validate
 from schemas.ids import content_id
@@ -37,6 +38,7 @@ def edit(message: str = "Fix crash in parse") -> dict[str, Any]:
         "message": message,
         "license": "MIT",
         "file_license": None,
+        "merged_by": None,
         "hunks": HUNKS,
         "lines_added": 2,
         "lines_removed": 2,
@@ -61,7 +63,7 @@ def excerpt(piece: int = 0, pieces: int = 1, **change: Any) -> dict[str, Any]:
 
 
 def built(row: dict[str, Any], *excerpts: dict[str, Any], **settings: Any) -> Outcome:
-    given = as_row(pairs.label(row, BUILT_IN, LabelConfig()))
+    given = as_row(label(row, BUILT_IN, LabelConfig()))
     return pairs.pair(row, given, BUILT_IN, BuildConfig(**settings), 0, excerpts, split="train")
 
 
@@ -98,8 +100,30 @@ def test_function_level_takes_the_excerpt_of_files_that_fit_too() -> None:
 
 
 def test_file_level_has_no_bound_and_no_pieces() -> None:
-    (made,) = records(built(edit(), excerpt(0, 2), excerpt(1, 2), level="file", max_tokens=1))
+    (made,) = records(built(edit(), excerpt(0, 2), excerpt(1, 2), level="file", max_tokens=10))
     assert made.chosen == NEW
+
+
+def test_versions_that_are_the_same_where_a_reader_cuts_them_make_no_pair() -> None:
+    assert reason(built(edit(), level="file", max_tokens=1)) == "same_when_cut"
+
+
+def test_hunks_of_one_piece_are_made_alone() -> None:
+    assert with_hunks(edit(), HUNKS[:1]) == OLD.replace("return x", "return int(x)")
+    assert with_hunks(edit(), HUNKS[1:]) == OLD.replace("print", "log")
+    assert with_hunks(edit(), HUNKS) == NEW
+    assert with_hunks(edit(), []) == OLD
+
+
+def test_insertions_and_deletions_of_one_piece_are_made_alone() -> None:
+    row = {**edit(), "old_contents": "a\nb\nc\nd", "new_contents": "x\na\nb\nd\ny"}
+    insert = {"old_start": 0, "old_lines": 0, "new_start": 1, "new_lines": 1}
+    delete = {"old_start": 3, "old_lines": 1, "new_start": 3, "new_lines": 0}
+    append = {"old_start": 4, "old_lines": 0, "new_start": 5, "new_lines": 1}
+    assert with_hunks(row, [insert]) == "x\na\nb\nc\nd"
+    assert with_hunks(row, [delete]) == "a\nb\nd"
+    assert with_hunks(row, [append]) == "a\nb\nc\nd\ny"
+    assert with_hunks(row, [append, delete, insert]) == row["new_contents"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +182,7 @@ def test_purpose_of_a_piece_is_not_doubted_for_the_other_pieces() -> None:
 
 def test_evidence_of_a_piece_is_the_built_in_classifiers() -> None:
     row = edit(MESSAGE)
-    given = {**as_row(pairs.label(row, BUILT_IN, LabelConfig())), "labeler": "somebody", "method": "model"}
+    given = {**as_row(label(row, BUILT_IN, LabelConfig())), "labeler": "somebody", "method": "model"}
     outcome = pairs.pair(
         row, given, BUILT_IN, BuildConfig(), 0, [excerpt(0, 2), excerpt(1, 2)], split="train"
     )
