@@ -1,0 +1,1 @@
+"""Judging changes by models: what judges see, what they are asked, and what follows from their answers."""
