@@ -46,7 +46,6 @@ def edit(
         "license": "MIT",
         "merged_by": None,
         "file_license": None,
-        "merged_by": None,
         "reverted_by": None,
         "bot": False,
         "ai_assisted": None,
