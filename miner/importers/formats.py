@@ -1,42 +1,29 @@
 """The formats in which problem sets are published, and how a file's format is told by its fields.
 
-A file has one format. It is tried in the order of `FORMATS`, most particular first, since newer sets
-took over the fields of older ones.
+A file has one format. `FORMATS` are tried in their order.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
-from miner.importers import contest_sets, function_sets, plain
-from miner.importers.fields import BadRow, Row
+from miner.importers import contest_sets, function_sets, layouts, plain
+from miner.importers.fields import Row
+from miner.importers.layouts import Layout
 from miner.importers.making import Reading
 from schemas.ids import content_id
 from schemas.records import Problem
 
 
 @dataclasses.dataclass(frozen=True)
-class Format:
-    """One format.
+class Format(Layout[Problem, Reading]):
+    """One format of problem sets.
 
     Attributes:
-        name: its name in the settings.
-        fields: fields that a row must have, for a person; `a|b` is either.
-        read: makes problems of a row, or raises `BadRow`.
-        more: what else makes a row one of this format.
         by_prompt: names may be shared by different problems, so the statement tells them apart.
     """
 
-    name: str
-    fields: tuple[str, ...]
-    read: Callable[[Row, Reading], list[Problem]]
-    more: Callable[[Row], bool] = lambda _: True
     by_prompt: bool = False
-
-    def fits(self, row: Row) -> bool:
-        """Whether a row has the fields of this format."""
-        return all(any(one in row for one in field.split("|")) for field in self.fields) and self.more(row)
 
     def key(self, problem: Problem) -> str:
         """What a problem is known by in its file."""
@@ -111,9 +98,4 @@ def choose(row: Row) -> Format:
     Raises:
         BadRow: it has the fields of none; names the known formats and what was seen.
     """
-    for one in FORMATS.values():
-        if one.fits(row):
-            return one
-    seen = ", ".join(sorted(str(name)[:40] for name in list(row)[:20])) or "none"
-    known = "; ".join(f"{one.name} ({', '.join(one.fields)})" for one in FORMATS.values())
-    raise BadRow("bad_field", f"its fields are those of no known format: {seen}. Known are {known}")
+    return layouts.choose(row, FORMATS)

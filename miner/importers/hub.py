@@ -6,7 +6,7 @@
 
 A revision is a branch, a tag or a commit; it is resolved to its commit first, so what was fetched stays
 what it was. Code of a dataset is never run. No more rows than wanted are read, and no more bytes than
-`importing.hub_max_gb`. Whatever goes wrong (no network, no such dataset, split or file, a full disk) is an
+the setting `hub_max_gb`. Whatever goes wrong (no network, no such dataset, split or file, a full disk) is an
 `AssayError` of one line, and leaves no half of a file. `datasets` and `huggingface_hub` are imported when
 they are needed.
 """
@@ -17,14 +17,14 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from miner.config import FetchConfig, ImportConfig
+from miner.config import FetchConfig
 from miner.importers.fields import BadRow
 from miner.importers.lines import shown
-from miner.importers.rows import object_line
+from miner.importers.rows import class_names, name_classes, object_line
 from miner.sources import cache_folder
 from schemas.errors import AssayError, environment_fault
 from schemas.ids import content_id, digest_json
@@ -34,6 +34,14 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _FILES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 _HOW = "give it as hub:OWNER/NAME[/FILE][:CONFIG[:SPLIT]][@REVISION], such as hub:evalplus/mbppplus::test"
+
+
+class HubBounds(Protocol):
+    """The setting that bounds what is fetched."""
+
+    @property
+    def hub_max_gb(self) -> int:
+        """GiB of one dataset."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +104,11 @@ def parse_hub(given: str) -> HubSource:
     return HubSource(owner_name, file, config, split, revision, local)
 
 
-def fetched(source: HubSource, config: ImportConfig, limit: int | None) -> tuple[Path, str]:
-    """(file, revision): a dataset's rows, at most `limit` of them, as a file of the cache.
+def fetched(
+    source: HubSource, config: HubBounds, limit: int | None, classes: Sequence[str] = ()
+) -> tuple[Path, str]:
+    """(file, revision): a dataset's rows, at most `limit` of them, as a file of the cache. In the columns
+    `classes` names of classes stand in place of their numbers.
 
     Raises:
         AssayError: they cannot be had.
@@ -106,13 +117,13 @@ def fetched(source: HubSource, config: ImportConfig, limit: int | None) -> tuple
         revision = _revision(source)
         if source.file:
             return _downloaded(source, revision, config.hub_max_gb << 30), revision
-        facts = [source.dataset, source.config, source.split, revision, limit]
+        facts = [source.dataset, source.config, source.split, revision, limit, *classes]
         folder = cache_folder(FetchConfig()).parent / "datasets"
         stem = re.sub(r"[^A-Za-z0-9._]+", "-", source.name).strip("-.")[:60]
         path = folder / f"{stem}-{digest_json(facts)[:16]}.jsonl"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            _write(path, _rows(source, revision), limit, config.hub_max_gb << 30, source)
+            _write(path, _rows(source, revision, classes), limit, config.hub_max_gb << 30, source)
         return path, revision
 
 
@@ -162,12 +173,12 @@ def _downloaded(source: HubSource, revision: str, max_bytes: int) -> Path:
     if not sizes:
         raise AssayError(f"{PREFIX}{source.name}: no such file in the dataset at {revision[:12]}")
     if sizes[0] > max_bytes:
-        raise AssayError(f"{PREFIX}{source.name}: larger than importing.hub_max_gb allows")
+        raise AssayError(f"{PREFIX}{source.name}: larger than the setting hub_max_gb allows")
     disable_progress_bars()
     return Path(hf_hub_download(source.dataset, source.file, repo_type="dataset", revision=revision))
 
 
-def _rows(source: HubSource, revision: str) -> Iterator[dict[str, Any]]:
+def _rows(source: HubSource, revision: str, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
     import datasets
 
     place = str(Path(source.dataset).expanduser()) if source.local else source.dataset
@@ -182,7 +193,12 @@ def _rows(source: HubSource, revision: str) -> Iterator[dict[str, Any]]:
             )
         split = names[0]
     # Values of images and the like would be decoded by libraries that trust them.
-    return iter(datasets.load_dataset(place, config, split=split, streaming=True, **pinned).decode(False))
+    found = datasets.load_dataset(place, config, split=split, streaming=True, **pinned).decode(False)
+    features = found.features.to_dict() if found.features is not None else {}
+    known = {column: names for column in classes if (names := class_names(features.get(column)))}
+    for row in found:
+        name_classes(row, known)
+        yield row
 
 
 def _write(
@@ -204,8 +220,8 @@ def _write(
                 count, written = count + 1, written + len(line) + 1
                 if written > max_bytes:
                     raise AssayError(
-                        f"{PREFIX}{source.name}: more than importing.hub_max_gb allows; take fewer rows with "
-                        "--limit, or allow more"
+                        f"{PREFIX}{source.name}: more than the setting hub_max_gb allows; take fewer rows "
+                        "with --limit, or allow more"
                     )
                 file.write(line + b"\n")
             file.flush()

@@ -14,10 +14,10 @@ from pathlib import Path
 from miner.config import ImportConfig
 from miner.importers.fields import Row
 from miner.importers.formats import FORMATS, Format, choose
-from miner.importers.hub import HubSource, fetched, is_hub, parse_hub
+from miner.importers.hub import HubSource, fetched
 from miner.importers.making import Reading
-from miner.importers.units import import_unit, plan_file, refuse_twice, unique_slugs
-from schemas.errors import AssayError
+from miner.importers.planning import Source, plan_sources
+from miner.importers.units import import_unit, plan_file
 from schemas.ids import content_id
 from schemas.stage import Outcome, Unit
 
@@ -45,21 +45,12 @@ def plan_problems(config: ImportConfig, given: Sequence[str | Path], limit: int 
     Raises:
         AssayError: nothing given, a file twice, or one that cannot be read or holds no good row.
     """
-    if not given:
-        raise AssayError("import: no file; give a .jsonl, .jsonl.gz, .json or .parquet file of problems")
-    sources = [parse_hub(str(one)) if is_hub(one) else Path(one) for one in given]
-    refuse_twice([one for one in sources if isinstance(one, Path)])
-    slugs = unique_slugs([one.name for one in sources])
-    units: list[Unit] = []
-    for source, slug in zip(sources, slugs, strict=True):
-        left = None if limit is None else limit - sum(unit.rows for unit in units)
-        if left is not None and left <= 0:
-            break
-        units += _plan(config, source, slug, left)
-    return units
+    return plan_sources(
+        given, limit, lambda source, slug, left: _plan(config, source, slug, left), "problems"
+    )
 
 
-def _plan(config: ImportConfig, source: Path | HubSource, slug: str, limit: int | None) -> list[Unit]:
+def _plan(config: ImportConfig, source: Source, slug: str, limit: int | None) -> list[Unit]:
     examine = _Examiner(config)
     inputs: dict[str, str] = {}
     if isinstance(source, HubSource):

@@ -12,7 +12,7 @@ import decimal
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from schemas.errors import AssayError
 
 Numbered = tuple[int, int, bytes | BadRow]
 """Number of a row, where it stands, and it."""
+
+Rows = Callable[[Path, int, int, int], Iterator[Numbered]]
+"""The rows of a file: its path, the bytes of the longest row, the first row's number and its place."""
 
 UNREAD = ("incorrect_solutions", "untranslated_description", "trials")
 """Columns of published tables that no importer reads and that take most of the table."""
@@ -40,15 +43,19 @@ def too_long(max_bytes: int) -> BadRow:
     return BadRow("line_too_long", f"more than {max_bytes} bytes")
 
 
-def source_rows(path: Path, max_bytes: int, first: int = 1, place: int = 0) -> Iterator[Numbered]:
+def source_rows(
+    path: Path, max_bytes: int, first: int = 1, place: int = 0, classes: Sequence[str] = ()
+) -> Iterator[Numbered]:
     """The rows of a file, by the ending of its name, from row `first` on, which stands at `place`.
+
+    In a table that names the classes of a column of `classes`, their names stand in place of their numbers.
 
     Raises:
         AssayError: it is missing, not readable, empty or damaged.
     """
     name = path.name.lower()
     if name.endswith(".parquet"):
-        return _table_rows(path, max_bytes, first, place)
+        return _table_rows(path, max_bytes, first, place, classes)
     if name.endswith((".json", ".json.gz")) and _opens_list(path):
         return _listed_rows(path, max_bytes, first, place)
     return _line_rows(path, max_bytes, first, place)
@@ -141,7 +148,9 @@ def _items(handle: Any, place: int, max_bytes: int) -> Iterator[tuple[int, bytes
     raise EOFError("the list does not end")
 
 
-def _table_rows(path: Path, max_bytes: int, first: int, place: int) -> Iterator[Numbered]:
+def _table_rows(
+    path: Path, max_bytes: int, first: int, place: int, classes: Sequence[str]
+) -> Iterator[Numbered]:
     """Rows of a Parquet file; a place is a row group, the smallest thing that can be read by itself."""
     number = 0
     try:
@@ -151,6 +160,7 @@ def _table_rows(path: Path, max_bytes: int, first: int, place: int) -> Iterator[
         with pq.ParquetFile(path) as file:
             names = [name for name in file.schema_arrow.names if name not in UNREAD]
             groups = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
+            known = _told_classes(file.schema_arrow.metadata, classes) if classes else {}
             number = sum(groups[:place])
             for group in range(place, len(groups)):
                 batches = file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=names, use_threads=False)
@@ -158,19 +168,46 @@ def _table_rows(path: Path, max_bytes: int, first: int, place: int) -> Iterator[
                     for at in range(batch.num_rows):
                         number += 1
                         if number >= first:
-                            yield number, group, _table_row(batch.slice(at, 1), max_bytes)
+                            yield number, group, _table_row(batch.slice(at, 1), max_bytes, known)
     except FileNotFoundError:
-        raise AssayError(f"{path}: no such file; give a file of problems") from None
+        raise AssayError(f"{path}: no such file; give a .parquet file") from None
     except (OSError, ValueError, pa.ArrowException) as error:
         why = " ".join(str(error).split())[:200]
         raise AssayError(f"{path}: damaged after row {number} ({why}); get the file again") from None
 
 
-def _table_row(row: Any, max_bytes: int) -> bytes | BadRow:
+def _told_classes(metadata: Mapping[bytes, bytes] | None, columns: Sequence[str]) -> dict[str, list[str]]:
+    """Column -> names of its classes, from what `datasets` writes into a table's schema."""
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {}
+    if not isinstance(features, dict):
+        return {}
+    return {column: names for column in columns if (names := class_names(features.get(column)))}
+
+
+def class_names(feature: Any) -> list[str]:
+    """Names of the classes of a column, from how `datasets` describes it; none where it has none."""
+    names = feature.get("names") if isinstance(feature, dict) else None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+
+
+def name_classes(row: dict[str, Any], known: Mapping[str, Sequence[str]]) -> None:
+    """Put names of classes in place of their numbers. What is no number of one stays, and -1 means none."""
+    for column, names in known.items():
+        value = row.get(column)
+        if type(value) is int and -1 <= value < len(names):
+            row[column] = None if value == -1 else names[value]
+
+
+def _table_row(row: Any, max_bytes: int, known: Mapping[str, Sequence[str]]) -> bytes | BadRow:
     if row.nbytes > max_bytes:
         return too_long(max_bytes)
     try:
-        text = object_line(row.to_pylist()[0])
+        values = row.to_pylist()[0]
+        name_classes(values, known)
+        text = object_line(values)
     except BadRow as bad:
         return bad
     except (ValueError, RecursionError, pa.ArrowException) as error:

@@ -11,15 +11,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from miner.config import ImportConfig
 from miner.importers.fields import BadRow, Row, parse_object
 from miner.importers.lines import shown
-from miner.importers.rows import row_word, source_rows
+from miner.importers.rows import Rows, row_word, source_rows
 from schemas.errors import AssayError
 from schemas.ids import content_id, digest_json
 from schemas.stage import Drop, Keep, Outcome, Unit
+
+
+class Bounds(Protocol):
+    """The settings that cut a file into units."""
+
+    @property
+    def rows_per_part(self) -> int:
+        """Rows of a unit."""
+
+    @property
+    def max_row_bytes(self) -> int:
+        """Bytes of the longest row that is read."""
+
+
+Seen = dict[str, tuple[str, str, int]]
+"""What rows are known by -> slug and name of the file, and number, of the first one."""
 
 
 def file_slug(name: str) -> str:
@@ -55,20 +70,24 @@ def refuse_twice(files: Sequence[Path]) -> None:
 class _Cutter:
     """Collects the rows of a file and cuts them into units."""
 
-    def __init__(self, config: ImportConfig, path: Path, slug: str, source: str) -> None:
-        self.config, self.path, self.slug, self.source = config, path, slug, source
+    def __init__(self, config: Bounds, path: Path, slug: str, source: str, seen: Seen) -> None:
+        self.config, self.path, self.slug, self.source, self.seen = config, path, slug, source, seen
+        self.word = row_word(path)
         self.units: list[Unit] = []
         self.rows = 0
         self._lines: list[tuple[int, str]] = []
         self._offset = 0
-        self._duplicates: dict[str, int] = {}
-        self._seen: dict[str, int] = {}
+        self._duplicates: dict[str, str] = {}
 
     def add(self, number: int, offset: int, digest: str, key: str | None) -> None:
         """Count a row that stands somewhere. `key` is what makes it a copy of an earlier one; None for a
         row that is bad."""
-        if key is not None and self._seen.setdefault(key, number) != number:
-            self._duplicates[str(number)] = self._seen[key]
+        if key is not None:
+            slug, source, first = self.seen.setdefault(key, (self.slug, self.source, number))
+            if slug != self.slug:
+                self._duplicates[str(number)] = f"row {first} of {source}"
+            elif first != number:
+                self._duplicates[str(number)] = f"{self.word} {first}"
         if not self._lines:
             self._offset = offset
         self._lines.append((number, digest))
@@ -95,19 +114,23 @@ class _Cutter:
 
 
 def plan_file(
-    config: ImportConfig,
+    config: Bounds,
     path: Path,
     slug: str,
     examine: Callable[[Row], str | None],
     limit: int | None = None,
     source: str | None = None,
+    *,
+    rows: Rows = source_rows,
+    seen: Seen | None = None,
 ) -> list[Unit]:
     """Cut a file into units of `rows_per_part` rows; `limit` bounds them. Rows are told to come from
     `source`, which is the file's name where it is not given.
 
     `examine` raises `BadRow` for a bad row and otherwise tells what the row is known by, so that later
     rows known by the same are duplicates. When it tells None, rows are known by their bytes, and only
-    as many are examined as it takes to find a good one.
+    as many are examined as it takes to find a good one. `seen` is what earlier files hold, and is added to;
+    `rows` reads a file's rows where these are not simply one after the other.
 
     A unit's inputs are its rows' bytes, where they stand and which are duplicates, so a file that
     grows leaves its full units as they are.
@@ -115,11 +138,12 @@ def plan_file(
     Raises:
         AssayError: see `source_rows`; or no row is good.
     """
-    cutter = _Cutter(config, path, slug, shown(path.name) if source is None else source)
-    word = row_word(path)
+    name = shown(path.name) if source is None else source
+    cutter = _Cutter(config, path, slug, name, {} if seen is None else seen)
+    word = cutter.word
     problem: str | None = None
     good, by_bytes = False, False
-    for number, offset, line in source_rows(path, config.max_row_bytes):
+    for number, offset, line in rows(path, config.max_row_bytes, 1, 0):
         full = limit is not None and cutter.rows >= limit
         if full and good:
             break
@@ -139,16 +163,17 @@ def plan_file(
     cutter.close()
     if not good:
         why = problem or ("it has only blank lines" if word == "line" else "it has no rows")
-        name = path if source is None else source
-        raise AssayError(f"{name}: no row can be imported ({why}); give a file of the expected format")
+        raise AssayError(
+            f"{path if source is None else source}: no row can be imported ({why}); give a file of the expected format"
+        )
     return cutter.units
 
 
 def import_unit(
-    config: ImportConfig, unit: Unit, parse: Callable[[Row, str], Sequence[Any]]
+    config: Bounds, unit: Unit, parse: Callable[[Row, str], Sequence[Any]], rows: Rows = source_rows
 ) -> Iterator[Outcome]:
-    """One outcome for every row of a unit that `plan_file` made; `parse` takes a row and its source, and
-    gives the records that are made of it.
+    """One outcome for every row of a unit that `plan_file` made with the same `rows`; `parse` takes a row and
+    its source, and gives the records that are made of it.
 
     Raises:
         AssayError: the file cannot be read, or is shorter than when it was planned.
@@ -156,10 +181,10 @@ def import_unit(
     path, first = Path(unit.payload["file"]), unit.payload["first_line"]
     source: str = unit.payload["source"]
     word = row_word(path)
-    duplicates: dict[str, int] = unit.payload["duplicates"]
+    duplicates: dict[str, str] = unit.payload["duplicates"]
     left = unit.rows
     # Units are many and files are large: none reads what stands before it.
-    for number, _, line in source_rows(path, config.max_row_bytes, first, unit.payload["offset"]):
+    for number, _, line in rows(path, config.max_row_bytes, first, unit.payload["offset"]):
         if left == 0:
             return
         left -= 1
@@ -168,7 +193,7 @@ def import_unit(
                 raise line
             records = parse(parse_object(line), source)
             if str(number) in duplicates:
-                raise BadRow("duplicate", f"the same as {word} {duplicates[str(number)]}")
+                raise BadRow("duplicate", f"the same as {duplicates[str(number)]}")
             yield Keep(tuple(records))
         except BadRow as bad:
             yield Drop(f"{source}:{number}", bad.reason, f"{word} {number}: {bad.detail}")
