@@ -10,7 +10,6 @@ and a function that it lacks, are not asked about.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from decompose.grammars import SourceError
 from labelers.llm.calls import Message, Request
 from labelers.llm.fencing import fence
 from labelers.prompts import render, version
+from labelers.rates import Rate
 from schemas.ids import rng
 
 if TYPE_CHECKING:
@@ -137,30 +137,6 @@ def prompt_version() -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rate:
-    """A share with its 95 % interval (Wilson, 1927); `share`, `low` and `high` are None of nothing."""
-
-    hits: int
-    total: int
-
-    @property
-    def share(self) -> float | None:
-        """Hits of total."""
-        return self.hits / self.total if self.total else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Bounds that hold the true share in 95 of 100 such samples."""
-        if not self.total:
-            return None
-        z = 1.959963984540054
-        n, p = self.total, self.hits / self.total
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, middle - half), min(1.0, middle + half)
-
-
-@dataclasses.dataclass(frozen=True)
 class JudgeReport:
     """How a model's labels compare with those by execution.
 
@@ -185,14 +161,7 @@ class JudgeReport:
         found: dict[str, Any] = {}
         for name in ("agreement", "recall_passing", "recall_failing"):
             rate: Rate = getattr(self, name)
-            low, high = rate.interval or (None, None)
-            found[name] = {
-                "share": rate.share,
-                "low": low,
-                "high": high,
-                "hits": rate.hits,
-                "total": rate.total,
-            }
+            found[name] = rate.row()
         return {**found, "silent": self.silent, "unexecuted": self.unexecuted, "kappa": self.kappa}
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from loopback_llm import Action, LoopbackModel, fails, last, says
 
 from labelers.llm import Client
-from labelers.programs.judge import Rate, judge, judge_report, judgements
+from labelers.programs.judge import judge, judge_report, judgements
+from labelers.rates import Rate
 
 CODE = "def helper(a):\n    return a + 1\n\n\ndef entry(a):\n    return helper(a)\n"
 PROGRAM = {"language": "Python", "functions": [{"name": "helper"}, {"name": "entry"}]}
