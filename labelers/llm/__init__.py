@@ -6,12 +6,13 @@
             print(reply.error or reply.text)
 
 `config` says who is asked, `calls` what is asked and answered, `client` asks, `store` keeps, `backends/`
-answer, `structured` reads JSON, `prices` counts money, `fencing` keeps code in its place in a prompt.
+answer, `structured` and `replies` read answers, `prices` counts money, `forecast` tells it before, `batch`
+and `batch_*` ask for half the price, `fencing` keeps code in its place in a prompt.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from labelers.llm.calls import Account, BudgetSpent, Message, ModelFault, Reply, Request
+from labelers.llm.calls import Account, BatchWaiting, BudgetSpent, Message, ModelFault, Reply, Request
 from labelers.llm.config import ModelConfig
 from labelers.llm.fencing import fence, plain_turns
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account",
+    "BatchWaiting",
     "BudgetSpent",
     "Client",
     "Message",

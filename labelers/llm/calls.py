@@ -17,6 +17,11 @@ from schemas.ids import content_id, digest_json
 
 Role = Literal["system", "user", "assistant"]
 
+UNAVAILABLE = "unavailable"
+"""`Reply.finish` of a request that another attempt may still get an answer to."""
+WAITING = "waiting"
+"""`Reply.finish` of a request that waits for a batch to be sent and answered."""
+
 
 class ModelFault(EnvironmentFault):
     """No request would do better: wrong key, unknown model, no server. Answers so far are kept."""
@@ -24,6 +29,10 @@ class ModelFault(EnvironmentFault):
 
 class BudgetSpent(EnvironmentFault):
     """The next call might pass the budget. Answers are kept; a run with more budget goes on from them."""
+
+
+class BatchWaiting(EnvironmentFault):
+    """Requests wait for a batch: the same command goes on when it is answered."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +61,11 @@ class Request:
         sample: number of the sample: requests that differ in nothing else are answered separately.
         schema: JSON schema that the answer must fit; None for text.
         stop: texts before which the answer ends.
+        rule: what a rule answers, where its asker has one: JSON for requests with a schema. Only backend
+            `rules` looks at it.
+        kind: what sort of request it is, such as its prompt's name and version. It changes no answer: what
+            one of its kind costs is learnt by it.
+        expected_tokens: tokens of an answer of this kind, as far as the asker can tell; None where it cannot.
     """
 
     messages: tuple[Message, ...]
@@ -61,6 +75,9 @@ class Request:
     sample: int = 0
     schema: Mapping[str, Any] | None = None
     stop: tuple[str, ...] = ()
+    rule: str | None = None
+    kind: str = ""
+    expected_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if not self.messages:
@@ -71,6 +88,10 @@ class Request:
             raise ValueError(f"max_tokens must be 1 or more, not {self.max_tokens}")
         if not 0 <= self.seed < 1 << 63 or self.sample < 0:
             raise ValueError("seed and sample must be whole numbers from 0 on")
+        if self.expected_tokens is not None and self.expected_tokens < 0:
+            raise ValueError(f"expected_tokens must be 0 or more, not {self.expected_tokens}")
+        if self.rule is not None:
+            object.__setattr__(self, "rule", self.rule.encode("utf-8", "replace").decode())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +107,8 @@ class Call:
     sample: int
     schema: Mapping[str, Any] | None
     stop: tuple[str, ...]
+    rule: str | None = None
+    kind: str = ""
 
     @classmethod
     def of(cls, request: Request, config: ModelConfig) -> Call:
@@ -100,6 +123,8 @@ class Call:
             request.sample,
             request.schema,
             request.stop,
+            request.rule if config.ruled else None,
+            request.kind,
         )
 
     def message_rows(self) -> list[dict[str, str]]:
@@ -114,14 +139,13 @@ class Call:
     @functools.cached_property
     def hash(self) -> str:
         """Hash of all that may change the answer, as far as the model's name tells its weights."""
-        return digest_json(
-            {
-                "model": self.model,
-                "prompt": self.prompt_hash,
-                "parameters": [float(self.temperature), float(self.top_p), self.max_tokens, list(self.stop)],
-                "draw": [self.seed, self.sample],
-            }
-        )
+        parts = {
+            "model": self.model,
+            "prompt": self.prompt_hash,
+            "parameters": [float(self.temperature), float(self.top_p), self.max_tokens, list(self.stop)],
+            "draw": [self.seed, self.sample],
+        }
+        return digest_json(parts if self.rule is None else {**parts, "rule": self.rule})
 
     def key(self, identity: str = "") -> str:
         """What an answer is kept by.
@@ -138,7 +162,9 @@ class Reply:
 
     Attributes:
         text: the answer; empty when there is none.
-        finish: why it ended: `stop`, `length`, `refusal`, or as the server says; empty without an answer.
+        finish: why it ended: `stop`, `length`, `refusal`, or as the server says; without an answer
+            `unavailable` where another attempt may get one, `no_rule` where no rule answers, `waiting` where
+            it waits for a batch, else empty.
         parsed: for a request with a schema, the value that fits it.
         error: why there is no answer, or none that fits the schema; None when all is well.
         tokens_in: tokens of the prompt, a repair included.
@@ -171,6 +197,7 @@ class Account:
         calls: answers that were asked for.
         cached: answers that were there already, or being asked for.
         failed: requests without an answer.
+        waiting: requests that wait for a batch.
         retries: attempts after the first.
         repairs: answers that did not fit their schema and were asked for again.
         tokens_in: tokens of prompts.
@@ -182,6 +209,7 @@ class Account:
     calls: int = 0
     cached: int = 0
     failed: int = 0
+    waiting: int = 0
     retries: int = 0
     repairs: int = 0
     tokens_in: int = 0
@@ -193,5 +221,6 @@ class Account:
         """The account in one line, for progress."""
         parts = [f"{self.calls:,} calls", f"{self.cached:,} cached"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [f"{self.waiting:,} waiting"] if self.waiting else []
         parts += [f"{self.tokens_in + self.tokens_out:,} tokens", f"${self.cost_usd + self.lost_usd:.4f}"]
         return ", ".join(parts)

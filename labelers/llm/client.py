@@ -6,6 +6,10 @@ better are made again after a wait; nothing is asked that might pass the budget.
 Wrong: a request without an answer is a `Reply` with `error`. `ModelFault` (wrong key, unknown model, no
 server) and `BudgetSpent` end the run: all answers before are given first, those under way are waited for and
 stored.
+
+With `config.batch` nothing is sent: a request without an answer waits for a batch (`batch`), its reply is an
+error whose `finish` is `waiting`, and leaving the context of the client raises `BatchWaiting`, so that what
+was made of such replies is not kept.
 """
 
 from __future__ import annotations
@@ -23,22 +27,33 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from labelers.llm import structured
 from labelers.llm.backends.base import Answer, Backend, Failure
 from labelers.llm.backends.replay import Recording
-from labelers.llm.calls import Account, BudgetSpent, Call, ModelFault, Reply, Request
+from labelers.llm.calls import (
+    UNAVAILABLE,
+    WAITING,
+    Account,
+    BatchWaiting,
+    BudgetSpent,
+    Call,
+    ModelFault,
+    Reply,
+    Request,
+)
 from labelers.llm.config import ModelConfig
 from labelers.llm.prices import price_of
+from labelers.llm.replies import repaired, reply_of
 from labelers.llm.store import Store, Stored
 from schemas.errors import AssayError
 from schemas.tokens import estimate_tokens
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from labelers.llm.batch import Queue, Target
 
-UNAVAILABLE = "unavailable"
-"""`Reply.finish` of a request that another attempt may still get an answer to."""
+T = TypeVar("T")
 
 _MAX_WAIT_S = 600.0
 _FIRST_WAIT_S = 0.5
@@ -80,10 +95,17 @@ class Client:
         self._backend: Backend | None = None
         self._check_backend()
         self._store = Store(cache)
+        self._queue: tuple[Queue, Target] | None = None
+        if config.batch:
+            from labelers.llm.batch import Queue
+
+            queue = Queue(self._store)
+            self._queue = queue, queue.target_of(config)
         self._account = Account()
         self._account_kept = time.monotonic()
         self._answered = False
         self._closed = False
+        self._waiting: str | None = None
         self._stopped: AssayError | None = None
         self._flying: dict[str, asyncio.Task[Stored]] = {}
         self._not_before = 0.0
@@ -101,7 +123,7 @@ class Client:
             from labelers.llm.backends.local import weights_identity
 
             self._identity = weights_identity(self.config)
-        else:
+        elif self.config.kind != "rules" and not self.config.batch:
             from labelers.llm.backends.openai import api_key
 
             api_key(self.config)
@@ -116,6 +138,9 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        # The client that ends last knows what waits for all.
+        if self._waiting is not None and (error is None or isinstance(error, BatchWaiting)):
+            raise BatchWaiting(self._waiting) from None
 
     @property
     def account(self) -> Account:
@@ -125,6 +150,10 @@ class Client:
     def spent(self) -> float:
         """US dollars that the whole run has spent on this file of calls so far."""
         return self._store.spent()
+
+    def stop(self, fault: AssayError) -> None:
+        """Begin nothing more, for a fault elsewhere; what is under way is still waited for and kept."""
+        self._stopped = self._stopped or fault
 
     def ask(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, in order; they are drawn a few ahead of the replies.
@@ -149,7 +178,13 @@ class Client:
         try:
             for request in requests:
                 asked += 1
-                waiting.append(self._known(request) or self._submit(self._reply(request, halt)))
+                known = self._known(request)
+                if isinstance(known, Reply):
+                    waiting.append(known)
+                elif self._queue is not None:
+                    waiting.append(self._wait_for_batch(known))
+                else:
+                    waiting.append(self._submit(self._reply(request, halt)))
                 while waiting and (len(waiting) >= window or _is_ready(waiting[0])):
                     yield answered()
             while waiting:
@@ -184,8 +219,16 @@ class Client:
             self._loop = None
         if self._recording is not None:
             self._recording.close()
+        if self._closed:
+            return
         self._closed = True
-        self._store.close()
+        try:
+            if self._queue is not None and self._account.waiting:
+                queue, _ = self._queue
+                queue.flush()
+                self._waiting = queue.line()
+        finally:
+            self._store.close()
 
     async def _end(self) -> None:
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -211,36 +254,45 @@ class Client:
     def _stored(self, call: Call) -> Stored | None:
         if self._recording is not None:
             return self._recording.get(call)
-        return self._store.get(call.key(self._identity))
+        return self._store.get(call.key(self._identity), errors=self.config.batch)
 
-    def _known(self, request: Request) -> Reply | None:
-        """The reply to a request that needs nothing to be asked, made without the event loop's help."""
+    def _known(self, request: Request) -> Reply | Call:
+        """The reply to a request that needs nothing to be asked, made without the event loop's help; else
+        the call that needs to be."""
         call = Call.of(request, self.config)
         stored = self._stored(call)
         if stored is None:
-            return None
-        reply, complaint = _read(call, stored)
+            return call
+        reply, complaint = reply_of(call, stored)
         if complaint is not None:
             again = Call.of(structured.repair(request, stored.text, complaint), self.config)
             second = self._stored(again)
             if second is None:
-                return None
-            reply = _repaired(call, stored, second)
+                return again
+            reply = repaired(call, stored, second)
         self._account.cached += 1
         return dataclasses.replace(reply, cached=True)
+
+    def _wait_for_batch(self, call: Call) -> Reply:
+        """Let a call wait for a batch; the reply says so."""
+        assert self._queue is not None  # noqa: S101 (made with the client)
+        queue, target = self._queue
+        queue.add(target, call)
+        self._account.waiting += 1
+        return Reply(error="it waits for a batch", finish=WAITING, prompt_hash=call.prompt_hash)
 
     # What has to be asked; all of this runs in the event loop.
 
     async def _reply(self, request: Request, halt: threading.Event) -> Reply:
         call = Call.of(request, self.config)
         stored, cached = await self._ask_once(call, halt)
-        reply, complaint = _read(call, stored)
+        reply, complaint = reply_of(call, stored)
         if complaint is not None:
             again = Call.of(structured.repair(request, stored.text, complaint), self.config)
             second, second_cached = await self._ask_once(again, halt)
             self._account.repairs += not second_cached
             cached = cached and second_cached
-            reply = _repaired(call, stored, second)
+            reply = repaired(call, stored, second)
         self._account.cached += cached
         return dataclasses.replace(reply, cached=cached)
 
@@ -271,6 +323,10 @@ class Client:
 
     async def _ask_model(self, key: str, call: Call, halt: threading.Event) -> Stored:
         assert self._slots is not None  # noqa: S101 (made with the loop)
+        if self._store.under_way(key):
+            self._account.failed += 1
+            told = "it is under way in a batch: `assay batch fetch` gets its answer"
+            return Stored("", UNAVAILABLE, told, "", 0, 0, None, 0.0)
         async with self._slots:
             for attempt in range(self.config.retries + 1):
                 hold = await self._may_spend(call, halt)
@@ -283,7 +339,7 @@ class Client:
                         self._account.lost_usd += await self._write(release)
                     wait = self._wait_after(failure, attempt)
                     if wait is None:
-                        finish = UNAVAILABLE if failure.retry else ""
+                        finish = UNAVAILABLE if failure.retry else failure.finish
                         stored = Stored("", finish, str(failure), "", 0, 0, None, time.monotonic() - started)
                         self._account.failed += 1
                         return await self._write(functools.partial(self._store.put, key, call, stored))
@@ -424,6 +480,10 @@ def _backend(config: ModelConfig) -> Backend:
         from labelers.llm.backends.litellm import LiteLLM
 
         return LiteLLM(config)
+    if config.kind == "rules":
+        from labelers.llm.backends.rules import Rules
+
+        return Rules()
     from labelers.llm.backends.local import LocalModel
 
     return LocalModel(config)
@@ -435,36 +495,3 @@ def _is_ready(one: Reply | concurrent.futures.Future[Reply]) -> bool:
 
 def _result(one: Reply | concurrent.futures.Future[Reply]) -> Reply:
     return one if isinstance(one, Reply) else one.result()
-
-
-def _read(call: Call, stored: Stored) -> tuple[Reply, str | None]:
-    """The reply that an answer makes, and what is wrong with it where it does not fit its schema."""
-    reply = Reply(
-        text=stored.text,
-        finish=stored.finish,
-        error=stored.error,
-        tokens_in=stored.tokens_in,
-        tokens_out=stored.tokens_out,
-        cost_usd=stored.cost_usd,
-        seconds=stored.seconds,
-        model=stored.served or call.model,
-        prompt_hash=call.prompt_hash,
-    )
-    if stored.error is not None or call.schema is None:
-        return reply, None
-    value, complaint = structured.read(stored.text, call.schema)
-    return dataclasses.replace(reply, parsed=value), complaint
-
-
-def _repaired(call: Call, first: Stored, second: Stored) -> Reply:
-    """The reply to a call whose answer did not fit at first."""
-    reply, complaint = _read(call, second)
-    costs = [one.cost_usd for one in (first, second) if one.cost_usd is not None]
-    return dataclasses.replace(
-        reply,
-        error=reply.error or (None if complaint is None else f"no answer that fits the schema: {complaint}"),
-        tokens_in=first.tokens_in + second.tokens_in,
-        tokens_out=first.tokens_out + second.tokens_out,
-        cost_usd=sum(costs) if costs else None,
-        seconds=first.seconds + second.seconds,
-    )

@@ -10,9 +10,12 @@ import dataclasses
 import math
 import re
 import urllib.parse
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-Backend = Literal["", "litellm", "openai", "local", "replay"]
+Backend = Literal["", "litellm", "openai", "local", "replay", "rules"]
+
+RULES: Final = "rules"
+"""Name of the backend and of the model that answer by the rules of whoever asks."""
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
@@ -23,8 +26,9 @@ class ModelConfig:
 
     Attributes:
         backend: `openai` (any server that speaks OpenAI's chat completions), `litellm` (any provider that
-            litellm knows), `local` (transformers on this machine), `replay` (recorded answers only). Empty:
-            `replay` where that is given, `openai` where `base_url` is, else `litellm`.
+            litellm knows), `local` (transformers on this machine), `replay` (recorded answers only), `rules`
+            (no model: what a rule answers where a stage has one). Empty: `replay` where that is given,
+            `openai` where `base_url` is, `rules` for the model of this name, else `litellm`.
         model: its name as the backend calls it; for `local` a folder or a Hub id. Answers are cached by it.
         base_url: address of the server, such as http://localhost:8000/v1; empty: the provider's own.
         api_key_env: environment variable that holds the key; never the key itself.
@@ -40,6 +44,8 @@ class ModelConfig:
         budget_usd: most that all answers of a run directory may cost, in US dollars; 0 for no bound.
         price_in: US dollars for a million tokens of prompts; not set: litellm's price list.
         price_out: the same for tokens of answers.
+        batch: collect requests in batch files of OpenAI's format instead of sending them.
+        batch_price: share of the price that an answer from a batch costs.
         replay: file of recorded calls, the `calls.sqlite` of another run.
         dtype: type of the weights of a local model.
         device: where a local model runs, such as `cpu` or `cuda`; empty: an accelerator if there is one.
@@ -60,6 +66,8 @@ class ModelConfig:
     budget_usd: float = 0.0
     price_in: float | None = None
     price_out: float | None = None
+    batch: bool = False
+    batch_price: float = 0.5
     replay: str = ""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = ""
@@ -76,12 +84,13 @@ class ModelConfig:
             ("budget_usd", 0, 1e9),
             ("price_in", 0, 1e6),
             ("price_out", 0, 1e6),
+            ("batch_price", 0, 1),
         ):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and low <= value <= high):
                 raise ValueError(f"{name} must lie between {low:g} and {high:g}, not {value}")
-        if self.backend not in ("", "litellm", "openai", "local", "replay"):
-            raise ValueError(f"backend must be litellm, openai, local or replay, not {self.backend!r}")
+        if self.backend not in ("", "litellm", "openai", "local", "replay", RULES):
+            raise ValueError(f"backend must be litellm, openai, local, replay or rules, not {self.backend!r}")
         if self.base_url:
             _check_url(self.base_url)
         if self.api_key_env and not _VARIABLE.fullmatch(self.api_key_env):
@@ -101,6 +110,12 @@ class ModelConfig:
             return f"base_url is for servers, not for backend {self.kind!r}"
         if (self.price_in is None) != (self.price_out is None):
             return "price_in and price_out go together; set both or neither"
+        if self.kind == RULES and self.model != RULES:
+            return "backend 'rules' has no other model than rules; set model to it"
+        if self.model == RULES and self.kind not in (RULES, "replay"):
+            return "this name is that of the backend of rules; serve the model by another"
+        if self.batch and self.kind not in ("openai", "litellm"):
+            return f"batches are for servers and providers, not for backend {self.kind!r}"
         return None
 
     @property
@@ -110,12 +125,19 @@ class ModelConfig:
             return self.backend
         if self.replay:
             return "replay"
-        return "openai" if self.base_url else "litellm" if self.model else ""
+        if self.base_url:
+            return "openai"
+        return RULES if self.model == RULES else "litellm" if self.model else ""
 
     @property
     def enabled(self) -> bool:
         """Whether there is a model to ask."""
         return self.kind != ""
+
+    @property
+    def ruled(self) -> bool:
+        """Whether rules answer, or did in the recorded run."""
+        return self.model == RULES and self.kind in (RULES, "replay")
 
     def key_settings(self) -> dict[str, Any]:
         """What may change an answer: it belongs into the keys of tasks that ask this model.
@@ -125,6 +147,8 @@ class ModelConfig:
         """
         if not self.enabled:
             return {}
+        if self.ruled:
+            return {"model": self.model}
         return {
             "model": self.model,
             "temperature": self.temperature,

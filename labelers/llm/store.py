@@ -5,11 +5,12 @@ one file at once; what one has stored the others see. A process that is killed l
 most that its open calls may have cost counts as lost.
 Wrong: `EnvironmentFault` when the file cannot be written, `AssayError` when it is not such a file.
 
-    calls      one row an answer: key, model, prompt (compressed), text, tokens, cost, seconds, time
+    calls      one row an answer: key, model, kind, prompt (compressed), text, tokens, cost, seconds, time
     sessions   one row a client: who it is, and its account
     holds      money set aside for calls under way
     spent      US dollars for answers, and for attempts whose answer never came
     pace       when the next request may begin
+    batch_*    requests that wait for a batch or are under way in one (see `batch`)
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from labelers.llm.calls import Account, Call
+from labelers.llm.calls import UNAVAILABLE, Account, Call
 from schemas.errors import AssayError, EnvironmentFault
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)
+"""Formats that can be read; the older one is brought to the newer before anything is written."""
 
 _TABLES = """
 CREATE TABLE calls (
     key TEXT PRIMARY KEY, model TEXT NOT NULL, call TEXT NOT NULL, prompt_hash TEXT NOT NULL,
     prompt BLOB NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL, error TEXT, served TEXT NOT NULL,
     tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, cost_usd REAL, seconds REAL NOT NULL,
-    time REAL NOT NULL
+    time REAL NOT NULL, kind TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 CREATE INDEX calls_by_call ON calls (call);
 CREATE TABLE sessions (
@@ -49,9 +52,36 @@ INSERT INTO spent VALUES (0, 0);
 CREATE TABLE pace (next REAL NOT NULL);
 INSERT INTO pace VALUES (0);
 """
+# What the second format has beyond the first. The index holds all that a forecast adds up, so that no prompt
+# is read for it.
+_SECOND = """
+CREATE INDEX calls_by_kind ON calls (model, kind, tokens_in, tokens_out) WHERE error IS NULL;
+CREATE TABLE batch_targets (
+    id INTEGER PRIMARY KEY, model TEXT NOT NULL, name TEXT NOT NULL, base_url TEXT NOT NULL,
+    api_key_env TEXT NOT NULL, token_in REAL, token_out REAL, budget REAL NOT NULL,
+    unknown TEXT NOT NULL DEFAULT '', UNIQUE (model, name, base_url)
+);
+CREATE TABLE batch_files (
+    id INTEGER PRIMARY KEY, target INTEGER NOT NULL, state TEXT NOT NULL, lines INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0, held REAL NOT NULL DEFAULT 0, mark TEXT NOT NULL DEFAULT '',
+    uploaded TEXT NOT NULL DEFAULT '', batch TEXT NOT NULL DEFAULT '', told TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE batch_calls (
+    key TEXT PRIMARY KEY, target INTEGER NOT NULL, file INTEGER, call TEXT NOT NULL,
+    prompt_hash TEXT NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, most_in INTEGER NOT NULL,
+    most_out INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX batch_calls_by_file ON batch_calls (file, target);
+"""
 
 _CALL = "text, finish, error, served, tokens_in, tokens_out, cost_usd, seconds"
-_INSERT = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = f"key, model, call, prompt_hash, prompt, {_CALL}, time, kind"
+_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 (constants)
+
+
+def condition(errors: bool) -> str:
+    """SQL that tells what counts as answered: answers; with `errors`, also what no attempt would mend."""
+    return f"(error IS NULL OR finish != '{UNAVAILABLE}')" if errors else "error IS NULL"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,20 +126,25 @@ class Store:
             with self._write():
                 (found,) = self._db.execute("PRAGMA user_version").fetchone()
                 if found == 0:
-                    for statement in _TABLES.split(";"):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {FORMAT}")
+                    self._run(_TABLES + _SECOND)
+                elif found == 1:
+                    self._run("ALTER TABLE calls ADD COLUMN kind TEXT NOT NULL DEFAULT '';" + _SECOND)
                 elif found != FORMAT:
                     raise AssayError(
                         f"{path}: calls of another version of assay (format {found}, not {FORMAT}); "
                         "use that version, or move the file away"
                     )
 
-    def get(self, key: str) -> Stored | None:
-        """The answer to a call; errors are not answers."""
+    def _run(self, statements: str) -> None:
+        for statement in statements.split(";"):
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def get(self, key: str, errors: bool = False) -> Stored | None:
+        """The answer to a call. Errors are none; with `errors`, those are that no attempt would mend."""
         with self._told():
             row = self._db.execute(
-                f"SELECT {_CALL} FROM calls WHERE key = ? AND error IS NULL",  # noqa: S608 (a constant)
+                f"SELECT {_CALL} FROM calls WHERE key = ? AND {condition(errors)}",  # noqa: S608 (constants)
                 (key,),
             ).fetchone()
         return None if row is None else Stored(*row)
@@ -123,16 +158,21 @@ class Store:
         Returns:
             what is kept.
         """
-        prompt = zlib.compress(json.dumps(call.message_rows(), ensure_ascii=False).encode())
+        prompt = json.dumps(call.message_rows(), ensure_ascii=False)
         with self._told(), self._write():
             if hold is not None:
                 self._db.execute("DELETE FROM holds WHERE id = ?", (hold,))
+            return self.keep((key, call.model, call.hash, call.prompt_hash), prompt, call.kind, stored)
+
+    def keep(self, known: tuple[str, str, str, str], prompt: str, kind: str, stored: Stored) -> Stored:
+        """Keep what became of a call that is known by key, model, hash and prompt's hash; see `put`."""
+        with self._told(), self._write():
             if stored.cost_usd:
                 self._db.execute("UPDATE spent SET answers = answers + ?", (stored.cost_usd,))
-            if (first := self.get(key)) is not None:
+            if (first := self.get(known[0])) is not None:
                 return first
-            values = (key, call.model, call.hash, call.prompt_hash, prompt, *_values(stored), time.time())
-            self._db.execute(_INSERT, values)
+            packed = zlib.compress(prompt.encode())
+            self._db.execute(_INSERT, (*known, packed, *_values(stored), time.time(), kind))
             return stored
 
     def hold(self, usd: float, budget: float) -> int | Literal["wait", "spent"]:
@@ -142,12 +182,12 @@ class Store:
             the hold's id; `wait` where calls under way may yet leave enough; `spent` where they cannot.
         """
         with self._told(), self._write():
-            if self.spent() + self._held() + usd > budget:
+            if self.committed() + self._held() + usd > budget:
                 # Only now does it matter whether somebody died with money set aside.
                 self._bury()
-                if self.spent() + usd > budget:
+                if self.committed() + usd > budget:
                     return "spent"
-                if self.spent() + self._held() + usd > budget:
+                if self.committed() + self._held() + usd > budget:
                     return "wait"
             made = self._db.execute(
                 "INSERT INTO holds (session, usd) VALUES (?, ?)", (self._own_session(), usd)
@@ -172,6 +212,28 @@ class Store:
         with self._told():
             (found,) = self._db.execute("SELECT answers + lost FROM spent").fetchone()
         return float(found)
+
+    def committed(self) -> float:
+        """US dollars that are spent, or set aside for batches under way: no call waits for those."""
+        with self._told():
+            (held,) = self._db.execute("SELECT total(held) FROM batch_files").fetchone()
+            return self.spent() + float(held)
+
+    def free(self, budget: float) -> float:
+        """US dollars that a batch may take of a budget, beside all that is spent and under way."""
+        with self._told(), self._write():
+            self._bury()
+            return budget - self.committed() - self._held()
+
+    def under_way(self, key: str) -> bool:
+        """Whether a call is in a batch that was sent."""
+        with self._told():
+            row = self._db.execute(
+                "SELECT 1 FROM batch_calls c JOIN batch_files f ON f.id = c.file "
+                "WHERE c.key = ? AND f.state IN ('sending', 'sent')",
+                (key,),
+            ).fetchone()
+        return row is not None
 
     def slot(self, interval: float) -> float:
         """Take the next place in the line of all clients.
@@ -227,14 +289,17 @@ class Store:
         return float(found)
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> Iterator[sqlite3.Connection]:
         """Make what is written in its block one transaction, which costs little more than one write.
+
+        Yields:
+            the connection, for modules that keep tables of their own in the file.
 
         Raises:
             EnvironmentFault: it cannot be written; then nothing of it is.
         """
         with self._told(), self._write():
-            yield
+            yield self._db
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[None]:

@@ -18,6 +18,8 @@ from labelers.llm.fencing import fence
 
 MAX_JSON = 1 << 20
 """Characters of an answer that are looked at."""
+REPAIR = "/repair"
+"""What the kind of a request that asks once more ends with."""
 _MAX_STARTS = 50
 _MAX_SHOWN = 20_000
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -92,4 +94,6 @@ def repair(request: Request, text: str, complaint: str) -> Request:
         f"It must fit this JSON schema:\n{fence(json.dumps(request.schema, sort_keys=True), 'json')}"
     )
     more = (Message("assistant", shown), Message("user", asked))
-    return dataclasses.replace(request, messages=(*request.messages, *more))
+    return dataclasses.replace(
+        request, messages=(*request.messages, *more), kind=request.kind + REPAIR, expected_tokens=None
+    )

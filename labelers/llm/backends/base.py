@@ -32,6 +32,7 @@ class Failure(Exception):
         fatal_at_first: the same, if nothing was answered before.
         after_s: seconds that the server asks to wait; None when it does not.
         charged: the provider may charge for it all the same.
+        finish: `Reply.finish` of a request that ends with it, where that is told apart.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class Failure(Exception):
         fatal_at_first: bool = False,
         after_s: float | None = None,
         charged: bool = False,
+        finish: str = "",
     ) -> None:
         super().__init__(message)
         self.retry, self.fatal, self.fatal_at_first = retry, fatal, fatal_at_first
-        self.after_s, self.charged = after_s, charged
+        self.after_s, self.charged, self.finish = after_s, charged, finish
 
 
 class Backend(Protocol):

@@ -13,7 +13,7 @@ import os
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import aiohttp
@@ -50,14 +50,9 @@ class OpenAIServer:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        base = config.base_url.rstrip("/") or _OPENAI
-        parts = urllib.parse.urlsplit(base)
-        self._shown = base
-        self._url = (base if parts.path else f"{base}/v1") + "/chat/completions"
-        self._headers = {"Accept-Encoding": "identity"}
-        if (key := api_key(config)) is not None:
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._proxy = None if urllib.request.proxy_bypass(parts.netloc) else _proxy(parts.scheme)
+        self._shown, root, self._proxy = place_of(config.base_url)
+        self._url = f"{root}/chat/completions"
+        self._headers = headers_of(config)
         self._session: aiohttp.ClientSession | None = None
         # What the server has shown not to know.
         self._unknown: set[str] = set()
@@ -66,10 +61,11 @@ class OpenAIServer:
         """Ask the server once; more often only while it names parameters that it does not know."""
         while True:
             without = frozenset(self._unknown)
-            status, headers, data = await self._post(json.dumps(self._body(call, without)).encode())
+            body = without_unknown(body_of(call), without)
+            status, headers, data = await self._post(json.dumps(body).encode())
             if status == 200:
-                return _answer(data)
-            refused = _refused(status, data, call, without)
+                return answer_of(_json(data))
+            refused = refused_parameter(status, data, call.schema is not None, without)
             if refused is None:
                 raise self._failure(status, headers, data)
             self._unknown.add(refused)
@@ -78,27 +74,6 @@ class OpenAIServer:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
-
-    def _body(self, call: Call, without: frozenset[str]) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": call.model,
-            "messages": call.message_rows(),
-            "temperature": call.temperature,
-            "top_p": call.top_p,
-            "max_completion_tokens" if "max_tokens" in without else "max_tokens": call.max_tokens,
-        }
-        if "seed" not in without:
-            body["seed"] = call.seed
-        if call.stop:
-            body["stop"] = list(call.stop)
-        if call.schema is not None and "json_schema" not in without:
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "schema": dict(call.schema), "strict": True},
-            }
-        elif call.schema is not None and "response_format" not in without:
-            body["response_format"] = {"type": "json_object"}
-        return body
 
     async def _post(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         if self._session is None:
@@ -137,7 +112,7 @@ class OpenAIServer:
             ) from None
 
     def _failure(self, status: int, headers: Mapping[str, str], data: bytes) -> Failure:
-        code, message = _error(data)
+        code, message = error_of(_json(data))
         told = f"HTTP {status}" + (f": {message}" if message else "")
         if status in (401, 402, 403) or code in FATAL_CODES:
             named = self._config.api_key_env or "api_key_env"
@@ -156,6 +131,59 @@ class OpenAIServer:
         return Failure(told)
 
 
+def place_of(base_url: str) -> tuple[str, str, str | None]:
+    """A server's address as shown to people, as its endpoints begin, and the proxy on the way to it."""
+    base = base_url.rstrip("/") or _OPENAI
+    parts = urllib.parse.urlsplit(base)
+    proxy = None if urllib.request.proxy_bypass(parts.netloc) else _proxy(parts.scheme)
+    return base, base if parts.path else f"{base}/v1", proxy
+
+
+def headers_of(config: ModelConfig) -> dict[str, str]:
+    """Headers of every request.
+
+    Raises:
+        ModelFault: the variable that should hold the key holds none.
+    """
+    key = api_key(config)
+    return {"Accept-Encoding": "identity", **({} if key is None else {"Authorization": f"Bearer {key}"})}
+
+
+def body_of(call: Call) -> dict[str, Any]:
+    """The JSON that asks for a call, with every parameter."""
+    body: dict[str, Any] = {
+        "model": call.model,
+        "messages": call.message_rows(),
+        "temperature": call.temperature,
+        "top_p": call.top_p,
+        "max_tokens": call.max_tokens,
+        "seed": call.seed,
+    }
+    if call.stop:
+        body["stop"] = list(call.stop)
+    if call.schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": dict(call.schema), "strict": True},
+        }
+    return body
+
+
+def without_unknown(body: dict[str, Any], unknown: Collection[str]) -> dict[str, Any]:
+    """A body without what a server has shown not to know: `max_tokens` (its older name), `seed`,
+    `json_schema`, `response_format`."""
+    made = dict(body)
+    if "max_tokens" in unknown:
+        made["max_completion_tokens"] = made.pop("max_tokens")
+    if "seed" in unknown:
+        del made["seed"]
+    if "response_format" in unknown:
+        made.pop("response_format", None)
+    elif "json_schema" in unknown and "response_format" in made:
+        made["response_format"] = {"type": "json_object"}
+    return made
+
+
 def _proxy(scheme: str) -> str | None:
     return urllib.request.getproxies().get(scheme)
 
@@ -167,16 +195,15 @@ def _json(data: bytes) -> Any:
         return None
 
 
-def _error(data: bytes) -> tuple[str, str]:
-    """Code and message of an error, each on one bounded line."""
-    found = _json(data)
+def error_of(found: Any) -> tuple[str, str]:
+    """Code and message of an error that a server sent as JSON, each on one bounded line."""
     inner = found.get("error", found) if isinstance(found, dict) else None
     if isinstance(inner, str):
         return "", one_line(inner)
     if not isinstance(inner, dict):
         return "", ""
     message = inner.get("message") or inner.get("detail") or ""
-    return str(inner.get("code") or inner.get("type") or "")[:100], one_line(str(message))
+    return one_line(str(inner.get("code") or inner.get("type") or ""))[:100], one_line(str(message))
 
 
 def one_line(text: str) -> str:
@@ -184,12 +211,12 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())[:300]
 
 
-def _refused(status: int, data: bytes, call: Call, without: frozenset[str]) -> str | None:
-    """The parameter that an error complains of, if the call can do without it."""
+def refused_parameter(status: int, data: bytes, schema: bool, without: Collection[str]) -> str | None:
+    """The parameter that an error complains of, if a call (with a schema, or without) can do without it."""
     if status not in (400, 422, 500, 501):
         return None
     text = data[:20_000].decode("utf-8", "replace").lower()
-    if call.schema is not None and any(
+    if schema and any(
         word in text for word in ("response_format", "json_schema", "guided", "structured output", "grammar")
     ):
         return next((one for one in ("json_schema", "response_format") if one not in without), None)
@@ -217,9 +244,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _answer(data: bytes) -> Answer:
-    """The answer in what a server sent."""
-    found = _json(data)
+def answer_of(found: Any) -> Answer:
+    """The answer in the JSON that a server sent.
+
+    Raises:
+        Failure: there is none in it.
+    """
     bad = Failure("the server's answer is not a chat completion", retry=True, charged=True)
     if not isinstance(found, dict):
         raise bad

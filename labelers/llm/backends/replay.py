@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from labelers.llm.calls import Call, ModelFault
-from labelers.llm.store import FORMAT, Stored
+from labelers.llm.store import READABLE, Stored
 from schemas.errors import AssayError
 
 
@@ -34,7 +34,7 @@ class Recording:
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise AssayError(f"{path}: the recorded calls cannot be read ({error})") from None
-        if found != FORMAT:
+        if found not in READABLE:
             raise AssayError(f"{path}: not recorded calls of this version of assay (format {found})")
 
     def get(self, call: Call) -> Stored:
