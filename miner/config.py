@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 from typing import Literal
 
 from schemas.errors import AssayError
@@ -407,3 +408,92 @@ class ImportConfig:
                 raise AssayError(
                     f"importing.languages: {name!r} is not known; give some of {', '.join(LANGUAGES)}"
                 )
+
+
+@dataclasses.dataclass(frozen=True)
+class PreferencesConfig:
+    """How published preference sets are read.
+
+    Attributes:
+        format: format of the files; `auto` tells it by the fields of a file's first good row.
+        name: what the sets are called as the source of their labels; empty for the file's or dataset's name.
+        license: SPDX id to put on every pair; empty for what a row says of itself.
+        aspect: aspect of pairs whose set names none.
+        language_names: what the numbers of a column `language` stand for, in order, where a file holds
+            numbers and does not say it.
+        aspect_names: likewise for the column `aspect`.
+        fences: where no programming language is given, take that of the fenced code in the chosen answer.
+        score: which of the published scores decides, where a set has several; `auto` takes the mean of the
+            ratings of UltraFeedback and the helpfulness of HelpSteer.
+        min_margin: least difference of both scores, on the set's own scale; pairs without scores are kept.
+        answers: pairs of a prompt with several answers: `one`, the best with the worst, or `all` of a better
+            and a worse one.
+        max_pairs: most pairs of one prompt.
+        max_text_bytes: a pair with a longer text is dropped.
+        split: `auto` follows what a row, or the name of a split after `hub:`, says, puts benchmarks into
+            test, and draws for the rest; `seeded` draws for all; `train` and `test` put all there.
+        test_share: share of prompts that are drawn for test, 0 to 1.
+        rows_per_part: rows of one unit of work, and so of one shard.
+        max_row_bytes: a longer row is dropped unread.
+        hub_max_gb: GiB of rows that are taken from one dataset on the Hub.
+    """
+
+    format: Literal[
+        "auto",
+        "pairs",
+        "themis",
+        "coderewardbench",
+        "helpsteer-preference",
+        "helpsteer",
+        "ultrafeedback",
+        "ultrafeedback-binarized",
+        "rewardbench2",
+        "rewardbench",
+        "tulu",
+        "skywork",
+        "hh",
+        "plain",
+    ] = "auto"
+    name: str = ""
+    license: str = ""
+    aspect: str = "Helpfulness"
+    language_names: tuple[str, ...] = ()
+    aspect_names: tuple[str, ...] = ()
+    fences: bool = True
+    score: Literal[
+        "auto",
+        "overall",
+        "mean",
+        "helpfulness",
+        "correctness",
+        "coherence",
+        "complexity",
+        "verbosity",
+        "honesty",
+        "instruction_following",
+        "truthfulness",
+    ] = "auto"
+    min_margin: float = 0.0
+    answers: Literal["one", "all"] = "one"
+    max_pairs: int = 16
+    max_text_bytes: int = 1_000_000
+    split: Literal["auto", "seeded", "train", "test"] = "auto"
+    test_share: float = 0.1
+    rows_per_part: int = 1000
+    max_row_bytes: int = 64 << 20
+    hub_max_gb: int = 20
+
+    def __post_init__(self) -> None:
+        counts = ("rows_per_part", "max_row_bytes", "max_pairs", "max_text_bytes", "hub_max_gb")
+        _at_least("preferences", self, dict.fromkeys(counts, 1))
+        if not 0 <= self.test_share <= 1:
+            raise AssayError(f"preferences.test_share: {self.test_share} is not a share; give 0 to 1")
+        if not 0 <= self.min_margin < math.inf:
+            raise AssayError(f"preferences.min_margin: {self.min_margin} is too small; give at least 0")
+        if not self.aspect.strip():
+            raise AssayError("preferences.aspect: empty; give one such as Helpfulness")
+        if self.license:
+            from miner.spdx import normalize
+
+            if normalize(self.license) is None:
+                raise AssayError(f"preferences.license: {self.license!r} is no SPDX id; give one such as MIT")

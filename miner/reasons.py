@@ -125,6 +125,19 @@ PROBLEMS = IMPORT | {
     "reads_files": "the program reads or writes files of given names in place of its input and output",
 }
 
+PREFERENCES = {code: IMPORT[code] for code in ("line_too_long", "bad_json", "bad_field", "duplicate")} | {
+    "unnamed_class": "language or aspect is a number, and nothing says what it stands for",
+    "empty_prompt": "nothing was asked",
+    "empty_answer": "an answer is empty",
+    "same_answers": "both answers are the same but for blanks around them",
+    "too_long": "the prompt or an answer is longer than the limit",
+    "different_prompts": "what stands before the two answers is not the same",
+    "no_counterpart": "fewer than two answers of the prompt have a score",
+    "tie": "both answers are rated the same",
+    "small_margin": "the ratings of both answers differ by less than the limit",
+    "contradiction": "the rejected answer is rated higher than the chosen one",
+}
+
 REASONS: dict[str, dict[str, str]] = {
     "repositories": REPOSITORIES,
     "mine": MINE,
@@ -134,6 +147,7 @@ REASONS: dict[str, dict[str, str]] = {
     "split": SPLIT,
     "cut": CUT,
     "problems": PROBLEMS,
+    "preferences": PREFERENCES,
     "trajectories": IMPORT,
 }
 """Stage -> reason code -> sentence."""

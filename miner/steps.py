@@ -11,6 +11,7 @@ from miner.config import (
     DedupConfig,
     ImportConfig,
     MineConfig,
+    PreferencesConfig,
     RepositoriesConfig,
     SelectConfig,
     SplitConfig,
@@ -21,6 +22,7 @@ from miner.dedup import dedup_unit, plan_dedup
 from miner.edits import mine_unit, plan_mine
 from miner.facts import STORE, plan_repositories, repositories_unit
 from miner.filters import plan_select, select_unit
+from miner.importers.preferences import import_preferences, plan_preferences
 from miner.importers.problems import import_problems, plan_problems
 from miner.importers.trajectories import import_trajectories, plan_trajectories
 from miner.splits import plan_split, split_unit
@@ -31,10 +33,12 @@ from schemas.steps import UnitStep
 MINE_OUTPUTS: tuple[Output, ...] = (Output("edits"),)
 SELECT_OUTPUTS: tuple[Output, ...] = (VERDICTS,)
 PROBLEMS_OUTPUTS: tuple[Output, ...] = (Output("problems"),)
+PREFERENCES_OUTPUTS: tuple[Output, ...] = outputs_of("preferences")
 TRAJECTORIES_OUTPUTS: tuple[Output, ...] = outputs_of("trajectories")
 
 __all__ = [
     "MINE_OUTPUTS",
+    "PREFERENCES_OUTPUTS",
     "PROBLEMS_OUTPUTS",
     "SELECT_OUTPUTS",
     "STORE",
@@ -43,6 +47,7 @@ __all__ = [
     "DecontaminateEdits",
     "DedupEdits",
     "DescribeRepositories",
+    "ImportPreferences",
     "ImportProblems",
     "ImportTrajectories",
     "MineEdits",
@@ -52,6 +57,7 @@ __all__ = [
     "plan_decontaminate",
     "plan_dedup",
     "plan_mine",
+    "plan_preferences",
     "plan_problems",
     "plan_repositories",
     "plan_select",
@@ -178,6 +184,20 @@ class ImportProblems(UnitStep):
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """One outcome a row of the file."""
         return import_problems(self.config, unit, self.seed)
+
+
+class ImportPreferences(UnitStep):
+    """Rows of published preference sets become pairs, each with its split."""
+
+    name = "preferences"
+
+    def __init__(self, config: PreferencesConfig, run_dir: Path, seed: int) -> None:
+        super().__init__()
+        self.config, self.seed = config, seed
+
+    def process(self, unit: Unit) -> Iterator[Outcome]:
+        """One outcome a row of the file, or a group of rows that make pairs together."""
+        return import_preferences(self.config, unit, self.seed)
 
 
 class ImportTrajectories(UnitStep):

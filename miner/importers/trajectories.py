@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from miner.config import ImportConfig
+from miner.importers.chats import ROLES, content_text
 from miner.importers.fields import BadRow, Row, optional_text, parse_object, text_field, text_value
 from miner.importers.lines import require_file, shown
 from miner.importers.rows import too_long
@@ -26,35 +27,9 @@ from schemas.ids import content_id, digest_json, split_of
 from schemas.records import Message, ToolCall, Trajectory
 from schemas.stage import Drop, Keep, Outcome, Unit
 
-_ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
 _PATCH = ("patch", "model_patch", "generated_patch", "submission")
 _POLICY = ("policy", "model", "model_name", "model_name_or_path")
 _RESOLVED = ("resolved", "target")
-
-
-def _content(value: Any, where: str) -> str:
-    """Text of a message's content: a string, null, or a list of parts of which the text ones count."""
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        parts = []
-        for number, part in enumerate(value):
-            if isinstance(part, dict) and part.get("type") != "text":
-                text: Any = f"[{str(part.get('type'))[:40]}]"
-            else:
-                text = part.get("text") if isinstance(part, dict) else part
-            parts.append(text_value(text, f"{where}.content[{number}]", empty=True))
-        return "\n".join(parts)
-    return text_value(value, f"{where}.content", empty=True)
 
 
 def _tool_call(value: Any, where: str) -> ToolCall:
@@ -90,9 +65,9 @@ def _message(value: Any, number: int) -> Message:
     if not isinstance(value, dict):
         raise BadRow("bad_field", f"{where}: expected an object")
     try:
-        role = _ROLES.get(text_field(value, "role").lower())
+        role = ROLES.get(text_field(value, "role").lower())
         if role is None:
-            raise BadRow("bad_field", f"role: {value['role'][:40]!r} is none of {', '.join(_ROLES)}")
+            raise BadRow("bad_field", f"role: {value['role'][:40]!r} is none of {', '.join(ROLES)}")
         calls = value.get("tool_calls") or []
         if not isinstance(calls, list):
             raise BadRow("bad_field", "tool_calls: expected a list")
@@ -103,7 +78,7 @@ def _message(value: Any, number: int) -> Message:
         raise BadRow(bad.reason, f"{where}.{bad.detail}") from None
     return Message(
         role=role,
-        content=_content(value.get("content", value.get("text")), where),
+        content=content_text(value.get("content", value.get("text")), where),
         name=name,
         tool_call_id=call_id,
         tool_calls=[_tool_call(call, f"{where}.tool_calls[{index}]") for index, call in enumerate(calls)],

@@ -163,9 +163,8 @@ def plan_file(
     cutter.close()
     if not good:
         why = problem or ("it has only blank lines" if word == "line" else "it has no rows")
-        raise AssayError(
-            f"{path if source is None else source}: no row can be imported ({why}); give a file of the expected format"
-        )
+        place = path if source is None else name
+        raise AssayError(f"{place}: no row can be imported ({why}); give a file of the expected format")
     return cutter.units
 
 
