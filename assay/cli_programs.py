@@ -37,6 +37,22 @@ def problems(
         session.stages(("problems",))
 
 
+@command_of("preferences", "Import published preference sets.")
+def preferences(
+    flags: Flags,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help=PROBLEM_FILES.replace("Problem", "Preference"), show_default=False),
+    ] = None,
+) -> None:
+    """Read preference sets."""
+    from assay.session import Session
+
+    given = {"preferences": paths or []}
+    with Session(flags, flags.run_dir or DEFAULT_RUN, create=True, sources=given) as session:
+        session.stages(("preferences",))
+
+
 def _programs_command(name: str, summary: str, stages: tuple[str, ...]) -> None:
     """A command that may ask the teacher model."""
 

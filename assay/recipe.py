@@ -22,6 +22,7 @@ from miner.config import (
     FetchConfig,
     ImportConfig,
     MineConfig,
+    PreferencesConfig,
     RepositoriesConfig,
     SelectConfig,
     SplitConfig,
@@ -41,6 +42,7 @@ class Sources:
     repos: tuple[str, ...] = ()
     metadata: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
     trajectories: tuple[str, ...] = ()
 
 
@@ -72,6 +74,7 @@ class Recipe:
     instruct: InstructConfig = InstructConfig()
     build: BuildConfig = BuildConfig()
     importing: ImportConfig = ImportConfig()
+    preferences: PreferencesConfig = PreferencesConfig()
     decompose: DecomposeConfig = DecomposeConfig()
     tests: TestsConfig = TestsConfig()
     sample: SampleConfig = SampleConfig()

@@ -35,6 +35,7 @@ SOURCES_OF = {
     "repositories": ("repos", "metadata"),
     "mine": ("repos",),
     "problems": ("problems",),
+    "preferences": ("preferences",),
     "trajectories": ("trajectories",),
 }
 """Stage -> the entries of the recipe's `[sources]` that it reads."""
@@ -323,7 +324,7 @@ def write_report(run_dir: Path, as_json: bool) -> None:
 def make_report(run: RunDir) -> Path:
     """Write the report of a run directory and return its page; nothing is done when nothing changed."""
     page, marker = run.root / "report" / "index.html", run.root / "report" / "run.json"
-    if not any(run.parts(table) for table in ("edits", "problems", "trajectories")):
+    if not any(run.parts(table) for table in ("edits", "problems", "preferences", "trajectories")):
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
     facts = [path for path in run.root.rglob("*.json*") if "report" not in path.relative_to(run.root).parts]
     told = {str(path.relative_to(run.root)): shards.file_sha256(path) for path in facts}

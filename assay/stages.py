@@ -397,6 +397,18 @@ STAGES: dict[str, Stage] = {
             asks=lambda recipe: (recipe.model, _FUNCTIONS * recipe.verify.judge),
         ),
         Stage(
+            name="preferences",
+            considers="preferences",
+            outputs=outputs_of("preferences"),
+            code=_MINER,
+            libraries=("pyarrow",),
+            settings=lambda recipe: [recipe.preferences],
+            plan=lambda _, recipe, limit: _mine().plan_preferences(
+                recipe.preferences, _given(recipe, "preferences"), limit
+            ),
+            step=lambda recipe, root: _mine().ImportPreferences(recipe.preferences, root, recipe.seed),
+        ),
+        Stage(
             name="trajectories",
             considers="trajectories",
             outputs=outputs_of("trajectories"),

@@ -45,6 +45,7 @@ SETTINGS = {
     "instruct": ("instruct", "build", "model"),
     "build": ("split", "cut", "label", "evidence", "vote", "instruct", "build", "model", "judges"),
     "problems": ("importing",),
+    "preferences": ("preferences",),
     "trajectories": ("importing",),
     "decompose": ("decompose", "model"),
     "tests": ("tests", "model"),
