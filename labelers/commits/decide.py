@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from labelers.commits.config import BuildConfig
+from labelers.commits.evidence.bearings import SAME_PROGRAM
 from labelers.commits.proposals import Proposal
 
 
@@ -67,7 +68,8 @@ def decide(
         }
         if made.criterion in against and build.evidence == "veto":
             return "evidence_disagrees", f"{made.criterion}: {', '.join(against[made.criterion])}"
-        worse += [code for code in against if code != made.criterion]
+        # The same program is no worse under anything; it is better under no more than how it reads.
+        worse += [code for code, by in against.items() if code != made.criterion and by != [SAME_PROGRAM]]
     if worse and build.trade_offs == "drop":
         return "trade_off", f"{made.criterion} at the cost of {', '.join(dict.fromkeys(worse))}"
     return dataclasses.replace(made, trade_offs=tuple(dict.fromkeys(worse)))

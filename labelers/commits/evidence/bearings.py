@@ -17,7 +17,7 @@ from typing import Literal
 from schemas.records import Bearing, Measure
 
 SAME_PROGRAM = "same_program"
-"""Note and reason: both versions are the same program, so that nothing but how it reads is better or worse."""
+"""Note and measure: both versions are the same program, so that only how it reads can be better."""
 DOCUMENTED = "comments_changed"
 BROKEN = "no_longer_parses"
 EQUAL, DIFFERS = "behaviour:equal", "behaviour:differs"
@@ -111,29 +111,40 @@ RULES = (
     Rule(
         "RM",
         "disagrees",
-        ("complexity", "size_lines", "nesting"),
+        ("complexity", "size_lines", "lint"),
         (
-            Change("complexity", "grew", 10, 0.15),
-            Change("size_lines", "grew", 30, 0.15),
-            Change("complexity_max", "grew", 4, 0.3),
-            Change("nesting", "grew"),
+            Change("complexity", "grew", 5, 0.05),
+            Change("size_lines", "grew", 15, 0.05),
+            Change("complexity_max", "grew", 2, 0.1),
             Change("lint_*", "grew"),
         ),
         without=(DOCUMENTED,),
     ),
-    Rule("RM", "agrees", ("duplicate_lines",), (Change("duplicate_lines", "fell", 6),)),
-    Rule("RM", "agrees", ("lint",), (Change("lint_*", "fell"), Change("size_lines", "kept", 3))),
     Rule(
         "RM",
-        "agrees",
+        "disagrees",
         ("complexity", "size_lines"),
-        (Change("complexity", "fell", 1), Change("size_lines", "fell", 3)),
+        (
+            Change("complexity", "grew", 8, 0.05),
+            Change("size_lines", "grew", 20, 0.05),
+            Change("complexity_max", "grew", 4, 0.2),
+        ),
+        without=(DOCUMENTED,),
     ),
     Rule(
         "RM",
         "agrees",
+        ("duplicate_lines",),
+        (Change("duplicate_lines", "fell", 6), Change("size_lines", "fell")),
+    ),
+    Rule("RM", "agrees", ("lint",), (Change("lint_*", "fell"), Change("size_lines", "kept", 3))),
+    Rule("RM", "agrees", ("size_lines",), (Change("size_lines", "fell", 3), Change("complexity", "kept"))),
+    Rule("RM", "agrees", ("complexity",), (Change("complexity", "fell", 2), Change("size_lines", "kept"))),
+    Rule(
+        "RM",
+        "agrees",
         ("complexity_max",),
-        (Change("complexity_max", "fell", 4, 0.3), Change("complexity", "kept", 2)),
+        (Change("complexity_max", "fell", 3, 0.2), Change("complexity", "kept", 3)),
     ),
 )
 
