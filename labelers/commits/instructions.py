@@ -1,7 +1,8 @@
 """An instruction that either version of a file could answer, from a template.
 
-Only what both versions share goes in: path, language, names that both define, modules that both
-import, a docstring that both have. It can therefore not hint at the change, nor favour a side.
+Only what both versions share goes in: path, language, names that both define, modules that both import,
+docstrings that both have; of the definitions that differ, signatures, doc comments and callers where they are
+the same in both. It can therefore not tell which version is the newer one, nor favour a side.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labelers import prompts
+from labelers.commits.shared import MOST_CALLERS, Shared, shared_parts
 from schemas.ids import rng
 
 STYLES = ("ticket", "question", "search", "assignment", "plain")
 MOST_NAMES = 6
 MOST_MODULES = 4
+MOST_SIGNATURE = 300
+"""Characters of a signature that are shown."""
 
 _DEFINED = re.compile(
     r"^[^\S\n]{0,4}(?:(?:export|default|pub|public|private|protected|internal|static|final|abstract|sealed|async|partial)\s+){0,5}"
@@ -83,25 +87,44 @@ def drawn_style(edit_id: str, seed: int) -> str:
     return rng(seed, "instruction style", edit_id).choice(STYLES)
 
 
-def instruction(edit: Mapping[str, Any], seed: int, gap: str = "") -> str:
+def instruction(
+    edit: Mapping[str, Any], seed: int, gap: str = "", *, style: str | None = None, docs: bool = True
+) -> str:
     """The instruction of an edit (a row of `edits`), in a style drawn by (seed, edit).
 
-    `gap` is what stands for left-out lines when the contents are excerpts; empty for whole files.
+    Args:
+        gap: what stands for left-out lines when the contents are excerpts; empty for whole files.
+        style: one of `STYLES` instead of a drawn one.
+        docs: quote docstrings that both versions have.
     """
     old, new, language = edit["old_contents"], edit["new_contents"], edit["language"]
     names = _shared(defined_names(old, language), defined_names(new, language))[:MOST_NAMES]
     modules = _shared(imported_modules(old), imported_modules(new))[:MOST_MODULES]
     summary = ""
-    if language == "Python" and (summary := _docstring(old)) != _docstring(new):
+    if docs and language == "Python" and (summary := _docstring(old)) != _docstring(new):
         summary = ""
+    parts = shared_parts(old, new, language)
     return prompts.render(
         "excerpt" if gap else "instruction",
         gap=gap,
-        style=drawn_style(edit["id"], seed),
+        style=style or drawn_style(edit["id"], seed),
         path=prompts.one_line(edit["path"]),
         project=prompts.one_line(edit["repo"].rpartition("/")[2]),
         language=language,
         names=names,
         modules=modules,
-        summary=prompts.one_line(summary).replace('"', "'"),
+        summary=_quoted(summary),
+        parts=[_shown(part, docs) for part in parts if part.signature],
+        callers=list(dict.fromkeys(name for part in parts for name in part.callers))[:MOST_CALLERS],
     )
+
+
+def _shown(part: Shared, docs: bool) -> dict[str, str]:
+    return {
+        "signature": prompts.one_line(part.signature, MOST_SIGNATURE),
+        "doc": _quoted(part.doc.rstrip(".")) if docs else "",
+    }
+
+
+def _quoted(text: str) -> str:
+    return prompts.one_line(text).replace('"', "'")
