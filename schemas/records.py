@@ -61,6 +61,9 @@ class Edit:
     )
     bot: bool = column("the author is a known bot")
     ai_assisted: str | None = column("assistant that made it or that a trailer names; null when none")
+    companions: list[str] = column(
+        "paths of the tests, documents, changelogs and examples that the commit changed too; empty for most"
+    )
     hunks: list[Hunk] = column("changed regions, top to bottom")
     lines_added: Int32 = column("lines only in the new file")
     lines_removed: Int32 = column("lines only in the old file")
@@ -266,7 +269,9 @@ class PairEvidence:
     instruction_by: str = column("what wrote `input`: template or model, with the template's version")
     instruction_kind: str = column("`template`, `inverse`, `recovered`, or `given` with the source")
     instruction_style: str | None = column("style that was drawn; null when none was")
-    system_kind: str = column("`none`, `all`, `single` or `several`: which system prompt was drawn")
+    system_kind: str = column(
+        "`none`, `all`, `single` or `several`: which system prompt was drawn; `given` with the source"
+    )
     level: str = column(
         "`file`: both versions are whole files; `function`: excerpts; `answer`: anything else"
     )
@@ -298,7 +303,10 @@ class PreferencePair:
     language: str = column("programming language; `NL` for prose")
     aspect: str = column("criterion, spelled out")
     source: str = column("where the pair comes from")
-    idx: str = column("id of the pair: hash of its edit and criterion, and of the piece for an excerpt")
+    idx: str = column(
+        "id of the pair: hash of its edit and criterion, and of the piece for an excerpt; of its source, texts "
+        "and aspect when imported"
+    )
     repo: str | None = column("repository of the edit; null when there is none")
     commit: str | None = column("object id of the commit; null when there is none")
     path: str | None = column("file path inside the repository; null when there is none")
