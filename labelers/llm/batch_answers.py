@@ -70,12 +70,14 @@ def read_answers(queue: Queue, path: Path, read: Read) -> None:
         AssayError: the file cannot be read.
     """
     lines = _lines(path)
+    # As they were when the file was sent: what one line teaches holds for the next batch.
+    targets: dict[int, Target] = {}
     going = True
     while going:
         with queue.store.together() as db:
             going = False
             for number, line in enumerate(lines, 1):
-                _read_line(queue, db, line, read)
+                _read_line(queue, db, line, targets, read)
                 if number == _TOGETHER:
                     going = True
                     break
@@ -105,7 +107,9 @@ def _lines(path: Path) -> Iterator[bytes | None]:
         raise AssayError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def _read_line(queue: Queue, db: sqlite3.Connection, line: bytes | None, read: Read) -> None:
+def _read_line(
+    queue: Queue, db: sqlite3.Connection, line: bytes | None, targets: dict[int, Target], read: Read
+) -> None:
     try:
         found = None if line is None else json.loads(line)
     except (ValueError, RecursionError):
@@ -126,7 +130,7 @@ def _read_line(queue: Queue, db: sqlite3.Connection, line: bytes | None, read: R
         read.counts["repeated" if known else "unknown"] += 1
         return
     number, file, call, prompt_hash, kind, body, most_in, most_out, tries = row
-    whose = target(db, number)
+    whose = targets.get(number) or targets.setdefault(number, target(db, number))
     asked = json.loads(unpacked(body))
     outcome = _outcome(found, asked, whose)
     most = whose.cost(most_in, most_out) or 0.0
@@ -138,8 +142,8 @@ def _read_line(queue: Queue, db: sqlite3.Connection, line: bytes | None, read: R
     if stored is None and outcome.counts and tries + 1 >= TRIES:
         stored = _error(f"{outcome.why}, in each of {TRIES} batches")
     if stored is None:
-        if outcome.unknown is not None and outcome.unknown not in whose.unknown:
-            unknown = " ".join((*whose.unknown, outcome.unknown))
+        if outcome.unknown is not None:
+            unknown = " ".join(sorted({*target(db, number).unknown, outcome.unknown}))
             db.execute("UPDATE batch_targets SET unknown = ? WHERE id = ?", (unknown, number))
         db.execute(
             "UPDATE batch_calls SET file = NULL, tries = tries + ? WHERE key = ?", (outcome.counts, key)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from labelers.llm.batch import FOLDER, Queue, Target, target, writable
 from labelers.llm.batch_answers import Read, again, read_answers
-from labelers.llm.batch_server import Batch, BatchServer, Refused, Unclear
+from labelers.llm.batch_server import Absent, Batch, BatchServer, Refused, Unclear
 from labelers.llm.calls import BudgetSpent
 from labelers.llm.store import Store
 from schemas.errors import AssayError, EnvironmentFault
@@ -67,8 +67,8 @@ class Row:
 
 
 @contextlib.contextmanager
-def opened(run_dir: Path) -> Iterator[Queue]:
-    """The queue of a run, for one command at a time.
+def opened(run_dir: Path, alone: bool = True) -> Iterator[Queue]:
+    """The queue of a run; `alone`, for one command at a time.
 
     Raises:
         AssayError: the run has no calls, or another command is at its batches.
@@ -79,23 +79,27 @@ def opened(run_dir: Path) -> Iterator[Queue]:
     store = Store(path)
     try:
         queue = Queue(store)
-        with contextlib.ExitStack() as stack:
-            with writable(queue.folder):
-                lock = stack.enter_context((queue.folder / "lock").open("w"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AssayError(
-                    f"{queue.folder}: another command is at these batches; wait for it"
-                ) from None
+        with _locked(queue.folder) if alone else contextlib.nullcontext():
             yield queue
     finally:
         store.close()
 
 
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        with writable(folder):
+            lock = stack.enter_context((folder / "lock").open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AssayError(f"{folder}: another command is at these batches; wait for it") from None
+        yield
+
+
 def rows(run_dir: Path) -> list[Row]:
     """All batch files of a run, oldest first."""
-    with opened(run_dir) as queue, queue.store.together() as db:
+    with opened(run_dir, alone=False) as queue, queue.store.together() as db:
         found = db.execute(
             "SELECT f.id, f.target, f.state, f.lines, f.batch, f.held, f.told, "
             "(SELECT count(*) FROM batch_calls c WHERE c.file = f.id) FROM batch_files f ORDER BY f.id"
@@ -221,8 +225,7 @@ class _Sender:
         try:
             batch = await self._begun(server, path, number, fresh)
         except Refused as error:
-            if not self._may_be_there(number, fresh):
-                self._note(number, state="open", held=0.0, mark="", uploaded="", told=str(error))
+            self._note(number, state="open", held=0.0, mark="", uploaded="", told=str(error))
             raise Refused(f"{path}: not sent ({error})") from None
         except Unclear as error:
             raise Unclear(
@@ -232,37 +235,36 @@ class _Sender:
         self._note(number, state="sent", batch=batch.id, told=batch.status)
         self.tell(f"{path}: sent as {batch.id}")
 
-    def _may_be_there(self, number: int, fresh: bool) -> bool:
-        """Whether an earlier process may have begun a batch that nobody has found."""
-        with self.queue.store.together() as db:
-            (uploaded,) = db.execute("SELECT uploaded FROM batch_files WHERE id = ?", (number,)).fetchone()
-        return not fresh and bool(uploaded)
-
     async def _begun(self, server: BatchServer, path: Path, number: int, fresh: bool) -> Batch:
-        """The batch of a file, begun if it is not."""
+        """The batch of a file, begun if it is not.
+
+        Raises:
+            Refused: it was not begun.
+            Unclear: it may have been.
+        """
         with self.queue.store.together() as db:
             mark, uploaded = db.execute(
                 "SELECT mark, uploaded FROM batch_files WHERE id = ?", (number,)
             ).fetchone()
         name = f"{mark}.jsonl"
-        if uploaded and not fresh:
+        found_file = None
+        if not fresh:
             try:
-                found = await server.find_batch(uploaded)
-            except Refused as error:
-                if not self.resend:
+                found = await server.find_batch(uploaded) if uploaded else None
+                # Another copy of a file would do no harm, only take room.
+                found_file = None if uploaded else await server.find_file(name)
+            except Absent as error:
+                if uploaded and not self.resend:
                     raise Unclear(
                         f"sending was cut off, and the server does not list its batches ({error}); look "
                         "there for one of this file, and give --resend if there is none"
                     ) from None
                 found = None
+            except Refused as error:
+                raise Unclear(str(error)) from None
             if found is not None:
                 return found
         if not uploaded:
-            found_file = None
-            if not fresh:
-                # Another copy would do no harm, only take room.
-                with contextlib.suppress(Refused):
-                    found_file = await server.find_file(name)
             uploaded = found_file or await server.upload(path, name)
             # From here on a killed process leaves a name by which its batch is found.
             self._note(number, uploaded=uploaded)
@@ -279,6 +281,7 @@ def fetch(
     tell: Callable[[str], None],
     place: Place | None = None,
     wait_s: float | None = None,
+    give_up: bool = False,
 ) -> tuple[Read, int]:
     """Get the answers of batches that have ended.
 
@@ -287,58 +290,86 @@ def fetch(
         tell: gets a line for each file.
         place: where from, if not from where the run said.
         wait_s: look again every so many seconds until all have ended; None to look once.
+        give_up: let the requests of batches that the server no longer knows wait for the next one.
 
     Returns:
         what was read, and how many batches are still under way.
 
     Raises:
-        EnvironmentFault: the server or the disk is at fault.
+        EnvironmentFault: the server or the disk is at fault; batches that are not concerned were fetched.
     """
     read = Read()
-    with opened(run_dir) as queue:
-        while True:
-            left = asyncio.run(_fetch(queue, tell, place or Place(), read))
+    while True:
+        with opened(run_dir) as queue:
+            left, fault = asyncio.run(_fetch(queue, tell, place or Place(), give_up, read))
             queue.flush()
-            if not left or wait_s is None:
-                return read, left
-            time.sleep(wait_s)
+        if fault is not None:
+            raise fault
+        if not left or wait_s is None:
+            return read, left
+        time.sleep(wait_s)
 
 
-async def _fetch(queue: Queue, tell: Callable[[str], None], place: Place, read: Read) -> int:
+async def _fetch(
+    queue: Queue, tell: Callable[[str], None], place: Place, give_up: bool, read: Read
+) -> tuple[int, EnvironmentFault | None]:
+    """Look at every batch once: how many are under way, and the last fault of a server."""
     with queue.store.together() as db:
         files = db.execute(
             "SELECT id, target, batch FROM batch_files WHERE state = 'sent' ORDER BY id"
         ).fetchall()
-    left = 0
+    left, fault = 0, None
     for number, who, name in files:
         with queue.store.together() as db:
             whose = target(db, who)
         path = queue.path(whose, number)
-        async with place.server(whose) as server:
-            batch = await server.batch(name)
-            told = _told(batch)
-            if not batch.ended:
-                left += 1
-                with queue.store.together() as db:
-                    db.execute("UPDATE batch_files SET told = ? WHERE id = ?", (told, number))
-                tell(f"{path}: {told}")
-                continue
-            own = Read()
-            for at, output in enumerate(batch.outputs):
-                came = path.with_suffix(f".answers-{at}.jsonl")
-                with writable(queue.folder):
-                    await server.download(output, came)
-                read_answers(queue, came, own)
-        with queue.store.together() as db:
-            again(db, number, told, own)
-            db.execute(
-                "UPDATE batch_files SET state = 'done', held = 0, told = ? WHERE id = ?", (told, number)
-            )
-        tell(f"{path}: {told}: {own.line()}")
-        read.counts += own.counts
-        read.reasons += own.reasons
-        read.cost_usd += own.cost_usd
-    return left
+        try:
+            async with place.server(whose) as server:
+                ended = await _fetch_one(queue, server, path, number, name, give_up, read, tell)
+                left += not ended
+        except (Refused, Unclear) as error:
+            fault = type(error)(f"{path}: {error}")
+    return left, fault
+
+
+async def _fetch_one(
+    queue: Queue,
+    server: BatchServer,
+    path: Path,
+    number: int,
+    name: str,
+    give_up: bool,
+    read: Read,
+    tell: Callable[[str], None],
+) -> bool:
+    """Read the answers of one batch; whether it has ended."""
+    own = Read()
+    try:
+        batch = await server.batch(name)
+    except Absent as error:
+        if not give_up:
+            raise Refused(f"{error}; to send its requests once more, give --give-up") from None
+        told = "given up"
+    else:
+        told = _told(batch)
+        if not batch.ended:
+            with queue.store.together() as db:
+                db.execute("UPDATE batch_files SET told = ? WHERE id = ?", (told, number))
+            tell(f"{path}: {told}")
+            return False
+        for at, output in enumerate(batch.outputs):
+            came = path.with_suffix(f".answers-{at}.jsonl")
+            with writable(queue.folder):
+                await server.download(output, came)
+            read_answers(queue, came, own)
+    with queue.store.together() as db:
+        again(db, number, told, own)
+        db.execute("UPDATE batch_files SET state = 'done', held = 0, told = ? WHERE id = ?", (told, number))
+    tell(f"{path}: {told}: {own.line()}")
+    read.counts += own.counts
+    read.reasons += own.reasons
+    read.cost_usd += own.cost_usd
+    return True
 
 
 def _told(batch: Batch) -> str:

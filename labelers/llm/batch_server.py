@@ -39,6 +39,10 @@ class Refused(EnvironmentFault):
     """The server turned a request down: nothing was begun."""
 
 
+class Absent(Refused):
+    """The server has no such page, file or batch."""
+
+
 class Unclear(EnvironmentFault):
     """The connection was lost or the server failed: whether something was begun is not known."""
 
@@ -237,7 +241,7 @@ class BatchServer:
             message = ""
         told = f"{self.shown}: HTTP {status}" + (f": {message}" if message else "")
         if status in (404, 405, 501):
-            return Refused(f"{told}; does this server take batch files?")
+            return Absent(f"{told}; does this server take batch files?")
         return Unclear(told) if status in (408, 409, 425, 429) or status >= 500 else Refused(told)
 
     def _quick(self) -> aiohttp.ClientTimeout:
