@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -555,14 +556,19 @@ def test_a_run_out_of_budget_goes_on_where_it_stopped(judges: int, tmp_path: Pat
     assert all(row["cost_usd"] == pytest.approx(0.0065 * 7 * judges) for row in rows)
 
 
-def test_a_judge_that_cannot_be_asked_ends_it_and_answers_of_the_other_are_kept(tmp_path: Path) -> None:
+def test_a_judge_that_cannot_be_asked_ends_it_and_answers_of_the_other_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever gives up waits no longer than this; after a fault what is under way is waited for.
+    monkeypatch.setattr("labelers.llm.client._GRACE_S", 0.01)
     cache = tmp_path / "calls.sqlite"
     known = {"two": False}
 
     def script(asked: dict[str, Any]) -> Action:
         if asked["model"] == "two" and not known["two"]:
             return fails(404, "no such model", seconds=0.1)
-        return judge()(asked)
+        slow = asked["model"] == "one" and not known["two"]
+        return dataclasses.replace(judge()(asked), seconds=0.3 if slow else 0.0)
 
     def run(server: LoopbackModel) -> list[Row]:
         with (
