@@ -304,8 +304,8 @@ class PreferencePair:
     aspect: str = column("criterion, spelled out")
     source: str = column("where the pair comes from")
     idx: str = column(
-        "id of the pair: hash of its edit and criterion, and of the piece for an excerpt; of its source, texts "
-        "and aspect when imported"
+        "id of the pair: hash of its edit and criterion, and of the piece for an excerpt; of its source, "
+        "texts and aspect when imported"
     )
     repo: str | None = column("repository of the edit; null when there is none")
     commit: str | None = column("object id of the commit; null when there is none")
