@@ -54,6 +54,14 @@ def test_of_long_versions_the_changed_regions_are_shown_with_lines_around() -> N
     assert seen.diff.count("\n@@") + 1 == 3
 
 
+def test_what_version_control_writes_into_files_does_not_tell_which_is_newer() -> None:
+    before = "/* $Id: tty.c,v 1.41 2008-09-09 22:16:37 nicm Exp $ */\ncost = '$5: a price of $6'\n$Date: x\n"
+    after = before.replace("1.41 2008-09-09 22:16:37", "1.42 2008-09-23 17:54:35").replace("$5", "$7")
+    seen = shown(before, after, "C", MOST)
+    assert seen.new == "/* $Id$ */\ncost = '$7: a price of $6'\n$Date: x\n"
+    assert "2008" not in seen.old + seen.new + seen.diff
+
+
 def test_more_lines_are_shown_where_there_is_room() -> None:
     before, after = lines_of(2000), lines_of(2000)
     after[1000] = "changed"

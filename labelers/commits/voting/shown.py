@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from labelers.commits.pieces import gap_mark
 from schemas.tokens import estimate_tokens
 
+_KEYWORD = re.compile(
+    r"\$(Id|Header|Revision|Rev|Date|Author|Log|Source|RCSfile|LastChanged\w+|\w+BSD):[^$\n]{0,300}\$"
+)
+"""What version control wrote into files when they were checked out: number, day and author of a version."""
 _AROUND = (40, 20, 10, 5, 3)
 """Lines around changed regions that are tried, most first."""
 _BEFORE = 200
@@ -53,9 +58,13 @@ class _Block:
 def shown(old: str, new: str, language: str, most: int) -> Shown:
     """Two versions for a judge, each of at most about `most` estimated tokens.
 
-    Longer ones are cut alike: what is left out between changed regions is the same in both, and of regions
-    that are too many or too long the same are left out of both.
+    What version control writes into files, such as `$Id: a.c,v 1.42 2008-09-23 ... $`, would tell which of
+    them is newer, so its values are left out.
+
+    Longer versions are cut alike: what is left out between changed regions is the same in both, and of
+    regions that are too many or too long the same are left out of both.
     """
+    old, new = (_KEYWORD.sub(r"$\1$", text) for text in (old, new))
     if max(estimate_tokens(old), estimate_tokens(new)) <= most:
         return Shown(old, new, unified(old, new), cut=False)
     old_cut, new_cut = _cut(old, new, gap_mark(language), most)
