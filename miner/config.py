@@ -78,6 +78,8 @@ class MineConfig:
         branches: names or shell patterns of branches that are mined beside HEAD, such as `release/*`.
         revert_window: an edit counts as reverted when one of that many commits after it puts the old file
             back; 0 goes by messages alone.
+        companions: `none` keeps commits of one file; `tests` also those whose other files are all tests,
+            documents, changelogs or examples.
     """
 
     languages: tuple[str, ...] = LANGUAGES
@@ -90,6 +92,7 @@ class MineConfig:
     drop_generated: bool = True
     branches: tuple[str, ...] = ()
     revert_window: int = 200
+    companions: Literal["none", "tests"] = "none"
 
     def __post_init__(self) -> None:
         _at_least(

@@ -19,6 +19,7 @@ from miner import origins, provenance
 from miner.assistants import ai_assistant
 from miner.authors import is_bot
 from miner.blobs import Blobs, MissingBlob, TooLarge, open_blobs
+from miner.companions import MOST, source_and_companions
 from miner.config import FetchConfig, MineConfig
 from miner.diff import compare
 from miner.history import Change, FileChange, decode, read_changes, read_history
@@ -56,17 +57,23 @@ class _Source:
     reverted: dict[str, tuple[str, str]]
 
 
-def _changed_file(change: Change) -> FileChange:
-    """The one file that a commit changed in place."""
+def _kept_files(config: MineConfig) -> int:
+    """Files of a commit that the reader of the history has to keep beside the first."""
+    return MOST if config.companions == "tests" else 0
+
+
+def _changed_file(change: Change) -> tuple[FileChange, list[str]]:
+    """The one source file that a commit changed in place, and the files that came with it."""
     if len(change.parents) > 1:
         raise _Dropped("merge", f"{len(change.parents)} parents")
     if not change.parents:
         raise _Dropped("root_commit", None)
     if change.first is None:
         raise _Dropped("no_files", None)
-    if change.files > 1:
+    found = (change.first, list[str]()) if change.files == 1 else source_and_companions(change)
+    if found is None:
         raise _Dropped("several_files", f"{change.files} files")
-    first = change.first
+    first, companions = found
     modes = (first.old_mode, first.new_mode)
     if _GITLINK in modes:
         raise _Dropped("gitlink", None)
@@ -76,7 +83,7 @@ def _changed_file(change: Change) -> FileChange:
         raise _Dropped("not_in_place", _TYPES.get(first.status, first.status))
     if first.old_id == first.new_id:
         raise _Dropped("not_in_place", f"mode {first.old_mode} to {first.new_mode}")
-    return first
+    return first, companions
 
 
 def _source_path(config: MineConfig, raw: bytes) -> str:
@@ -154,7 +161,7 @@ def _edit(source: _Source, change: Change) -> Edit:
         _Dropped: it is none.
     """
     config = source.config
-    file = _changed_file(change)
+    file, companions = _changed_file(change)
     path = _source_path(config, file.path)
     message = _message(config, change.message)
     author_time, commit_time = _time(change.author_time), _time(change.commit_time)
@@ -202,6 +209,7 @@ def _edit(source: _Source, change: Change) -> Edit:
         ai_assisted=ai_assistant(
             message, author, email, decode(change.committer), decode(change.committer_email)
         ),
+        companions=companions,
         hunks=hunks,
         lines_added=sum(hunk.new_lines for hunk in hunks),
         lines_removed=sum(hunk.old_lines for hunk in hunks),
@@ -210,10 +218,10 @@ def _edit(source: _Source, change: Change) -> Edit:
 
 def wanted_contents(config: MineConfig, repository: Repository, commits: Sequence[str]) -> Iterator[str]:
     """Object ids of the files that mining will read, before and after each commit that may be an edit."""
-    for _, change in read_changes(repository, commits):
+    for _, change in read_changes(repository, commits, keep=_kept_files(config)):
         if change is not None:
             with contextlib.suppress(_Dropped):
-                file = _changed_file(change)
+                file, _ = _changed_file(change)
                 _source_path(config, file.path)
                 _message(config, change.message)
                 yield from (file.old_id, file.new_id)
@@ -231,12 +239,13 @@ def _read_ahead(
     """The changes of commits, and those of them that put-back content reverts, looking at `after` too."""
     back = PutBack(config.revert_window)
     changes: list[tuple[str, Change | None]] = []
-    for commit, change in read_changes(repository, [*commits, *after], back):
+    for commit, change in read_changes(repository, [*commits, *after], back, _kept_files(config)):
         edit = None
         if len(changes) < len(commits):
             changes.append((commit, change))
-            if change is not None and change.files == 1 and len(change.parents) == 1:
-                first = change.first
+            if change is not None and (change.files == 1 or change.all_files) and len(change.parents) == 1:
+                found = (change.first, []) if change.files == 1 else source_and_companions(change)
+                first = None if found is None else found[0]
                 if first is not None and first.status == "M" and first.old_id != first.new_id:
                     edit = (commit, first.path, first.old_id, first.new_id)
         back.end(edit)

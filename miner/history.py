@@ -250,7 +250,8 @@ class Change(NamedTuple):
     """A commit as the raw diff against its parent shows it; merges and first commits come without files.
 
     `first` is the first changed file and `files` their number; the other files are counted only, so
-    that a commit of a million files costs no memory.
+    that a commit of a million files costs no memory. `all_files` are all of them where the reader of the
+    history was asked for so many, else none.
     """
 
     commit: str
@@ -264,6 +265,7 @@ class Change(NamedTuple):
     message: bytes
     first: FileChange | None
     files: int
+    all_files: tuple[FileChange, ...] = ()
 
 
 _DIFF = [
@@ -307,7 +309,7 @@ def _until_nul(blocks: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
-def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
+def _changes(blocks: Iterator[bytes], back: PutBack | None, keep: int) -> Iterator[Change]:
     """Changes from the output of `_DIFF`.
 
     git writes a commit once it has read all of it, so when it stops at one, the commits before are whole.
@@ -335,12 +337,15 @@ def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
             break
         commit, at = header[1].decode(), header.end()
         first, files = None, 0
+        kept: list[FileChange] = []
         while True:
             entries = _ENTRIES.match(buffer, at)
             if entries is not None:
                 if first is None:
                     first = _first_file(entries[0])
                 files += _see(commit, entries[0], back)
+                if files <= keep:
+                    kept += _all_files(entries[0])
                 at = entries.end()
             # What follows is the next commit, unless it is a part of one more file.
             rest = buffer[at : at + 2]
@@ -361,6 +366,7 @@ def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
             header[9][:_KEPT_MESSAGE],
             first,
             files,
+            tuple(kept) if files <= keep else (),
         )
     if problems:
         raise problems[0]
@@ -368,8 +374,17 @@ def _changes(blocks: Iterator[bytes], back: PutBack | None) -> Iterator[Change]:
 
 def _first_file(entries: bytes) -> FileChange:
     meta, path, _ = entries.split(b"\0", 2)
+    return _file(meta, path)
+
+
+def _file(meta: bytes, path: bytes) -> FileChange:
     old_mode, new_mode, old_id, new_id, status = meta.lstrip(b"\n:").decode().split(" ")
     return FileChange(old_mode, new_mode, old_id, new_id, status, path[:_KEPT_PATH])
+
+
+def _all_files(entries: bytes) -> Iterator[FileChange]:
+    fields = entries.split(b"\0")
+    return (_file(meta, path) for meta, path in zip(fields[:-1:2], fields[1::2], strict=True))
 
 
 def _see(commit: str, entries: bytes, back: PutBack | None) -> int:
@@ -386,12 +401,13 @@ def _see(commit: str, entries: bytes, back: PutBack | None) -> int:
 
 
 def read_changes(
-    repository: Repository, commits: Sequence[str], back: PutBack | None = None
+    repository: Repository, commits: Sequence[str], back: PutBack | None = None, keep: int = 0
 ) -> Iterator[tuple[str, Change | None]]:
     """Every commit of a list, in order, with its change; None for one that git cannot read.
 
     Args:
         back: sees every file that it watches; whoever reads the changes ends the commits.
+        keep: most files of a commit that are kept; of one with more only the first is.
 
     Raises:
         AssayError: git refuses many commits in a row.
@@ -400,7 +416,7 @@ def read_changes(
     while start < len(commits):
         problem = None
         blocks = git_blocks(repository.objects, _DIFF, commits[start:], repository.object_format)
-        changes = _changes(blocks, back)
+        changes = _changes(blocks, back, keep)
         try:
             for change in changes:
                 while commits[start] != change.commit:

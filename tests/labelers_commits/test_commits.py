@@ -49,6 +49,7 @@ def edit(
         "reverted_by": None,
         "bot": False,
         "ai_assisted": None,
+        "companions": [],
         "hunks": [
             {
                 "old_start": 1,

@@ -40,6 +40,7 @@ def record(old: str = OLD, new: str = NEW, **change: Any) -> Edit:
         cherry_picked_from=None,
         bot=False,
         ai_assisted=None,
+        companions=[],
         hunks=hunks,
         lines_added=sum(hunk.new_lines for hunk in hunks),
         lines_removed=sum(hunk.old_lines for hunk in hunks),

@@ -42,6 +42,7 @@ def edit(
         "cherry_picked_from": None,
         "bot": False,
         "ai_assisted": None,
+        "companions": [],
         "hunks": hunks,
         "lines_added": sum(hunk["new_lines"] for hunk in hunks),
         "lines_removed": sum(hunk["old_lines"] for hunk in hunks),

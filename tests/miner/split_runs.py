@@ -70,6 +70,7 @@ def edit(
         cherry_picked_from=None,
         bot=False,
         ai_assisted=None,
+        companions=[],
         hunks=hunks,
         lines_added=len(add),
         lines_removed=0,

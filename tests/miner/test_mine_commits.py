@@ -48,6 +48,7 @@ def test_one_changed_source_file_is_an_edit_with_all_columns(repo: Builder) -> N
         cherry_picked_from=None,
         bot=False,
         ai_assisted=None,
+        companions=[],
         hunks=[Hunk(old_start=2, old_lines=1, new_start=2, new_lines=1)],
         lines_added=1,
         lines_removed=1,
