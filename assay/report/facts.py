@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tomllib
 from collections.abc import Callable
 from typing import Any
 
-from assay.report import Reasons, samples, steps, tables
+from assay.report import Reasons, evidence, pairs, samples, steps, tables, votes
 from assay.report.funnel import funnel, parts_of, unfinished
 from assay.report.models import models
 from assay.report.plain import count, name, read_text, shown
+from schemas.records import PAIR_TABLES
 from schemas.rundir import Part, RunDir
 
 FORMAT = 1
@@ -96,7 +98,10 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         "repositories": tables.repositories,
         "edits": tables.edits,
         "labels": tables.labels,
-        "pairs": tables.pairs,
+        "evidence": evidence.evidence,
+        "votes": votes.votes,
+        "instructions": votes.instructions,
+        **{table: functools.partial(pairs.pairs, table=table) for table in PAIR_TABLES},
         "problems": tables.problems,
         "programs": tables.programs,
         "tests": lambda reader: steps.tests(reader, found.get("programs", {}).get("functions", 0)),

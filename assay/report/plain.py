@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,20 @@ def share_bins(values: Iterable[float | None], bins: list[int]) -> None:
     for value in values:
         if value is not None and 0 <= value <= 1:
             bins[min(int(value * len(bins)), len(bins) - 1)] += 1
+
+
+def median(counts: Mapping[int, int] | Mapping[float, int]) -> float | None:
+    """The middle of counted values, the mean of the two middle ones where there are two."""
+    rows = sum(counts.values())
+    if not rows:
+        return None
+    middle: list[float] = []
+    seen = 0
+    for value, many in sorted(counts.items()):
+        middle += [value for at in {(rows - 1) // 2, rows // 2} if seen <= at < seen + many]
+        seen += many
+    # Divided first: the sum of two large numbers may be none.
+    return sum(value / len(middle) for value in middle)
 
 
 def tally(values: Iterable[Hashable]) -> Counter[str]:

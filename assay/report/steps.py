@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assay.report.plain import Doubling, name, share_bins, top
+from assay.report.plain import Doubling, median, name, share_bins, top
 from assay.report.tables import NAMES, Reader, counted, grouped, named
 
 SIGNS = ("1", "0", "null")
@@ -67,18 +67,6 @@ def tests(reader: Reader, functions: int) -> dict[str, Any]:
     }
 
 
-def _median(counts: Mapping[int, int]) -> float | None:
-    """The middle of counted values, the mean of the two middle ones where there are two."""
-    rows = sum(counts.values())
-    if not rows:
-        return None
-    middle, seen = [], 0
-    for value, many in sorted(counts.items()):
-        middle += [value for at in {(rows - 1) // 2, rows // 2} if seen <= at < seen + many]
-        seen += many
-    return sum(middle) / len(middle)
-
-
 class _Shares:
     """Shares of 0 to 1 in ten bins, with their mean."""
 
@@ -125,7 +113,7 @@ def suites(reader: Reader) -> dict[str, Any]:
         "with_tests": kept.total() - kept[0],
         "tests_per_function": _doubled(kept),
         "selected_per_function": _doubled(selected),
-        "selected_median": _median({value: rows for value, rows in selected.items() if value > 0}),
+        "selected_median": median({value: rows for value, rows in selected.items() if value > 0}),
         "mutation_score": score.facts(),
         "coverage": coverage.facts(),
         "operators": _operators(faults),

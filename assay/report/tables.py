@@ -1,4 +1,5 @@
-"""What the tables of a run hold, as counts: languages, criteria, lengths, labels. (Tests and steps: `steps`.)
+"""What the tables of a run hold, as counts: languages, criteria, lengths, labels. Others have modules of
+their own: `pairs`, `evidence`, `votes`, `steps`.
 
 Each function reads the columns that it needs, a batch at a time, so that contents are never all in
 memory. A shard that cannot be read leaves a note in the reader and is otherwise skipped.
@@ -77,6 +78,19 @@ def grouped(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[Any, ...],
     """Each combination of values of some columns, with its rows."""
     for row in table.group_by(keys).aggregate([([], "count_all")]).to_pylist():
         yield tuple(row[key] for key in keys), row["count_all"]
+
+
+def cells(counts: Counter[tuple[Any, ...]], *keys: str) -> list[dict[str, Any]]:
+    """Counts by several values as facts, with a key for each; null is `(none)`. Of more than 1,600 the
+    largest are kept."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for values, rows in counts.items():
+        found[tuple("(none)" if one is None else str(one) for one in values)] += rows
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[: NAMES * NAMES]
+    return [
+        {**{key: name(one) for key, one in zip(keys, values, strict=True)}, "rows": rows}
+        for values, rows in sorted(ranked)
+    ]
 
 
 def add_lengths(bins: Doubling, lengths: pa.ChunkedArray) -> None:
@@ -179,44 +193,6 @@ def labels(reader: Reader) -> dict[str, Any]:
         "labelers": top(labelers, NAMES),
         "confidence": confidence,
         "single_intent": intent,
-    }
-
-
-def pairs(reader: Reader) -> dict[str, Any]:
-    """Pairs by language, criterion and split; their sources, sizes and evidence."""
-    cells: Counter[tuple[str, str, str]] = Counter()
-    repos: dict[str, Counter[str]] = {}
-    licences: Counter[str] = Counter()
-    methods: Counter[str] = Counter()
-    systems: Counter[str] = Counter()
-    for batch in reader.batches("pairs", ["language", "aspect", "split", "repo", "license", "evidence"]):
-        for key, rows in grouped(batch, ["language", "aspect", "split"]):
-            cells[key] += rows
-        for (repo, split), rows in grouped(batch, ["repo", "split"]):
-            repos.setdefault(split, Counter())[repo] += rows
-        licences.update(named(counted(batch["license"]), "not recognised"))
-        methods.update(named(counted(pc.struct_field(batch["evidence"], "method"))))
-        systems.update(named(counted(pc.struct_field(batch["evidence"], "system_kind"))))
-    chosen, rejected = Doubling(), Doubling()
-    for batch in reader.batches("pairs", ["chosen", "rejected"], rows=256):
-        add_lengths(chosen, pc.utf8_length(batch["chosen"]))
-        add_lengths(rejected, pc.utf8_length(batch["rejected"]))
-    shared = set(repos.get("train", ())) & set(repos.get("test", ()))
-    return {
-        "rows": cells.total(),
-        "cells": [
-            {"language": name(language), "aspect": name(aspect), "split": name(split), "rows": rows}
-            for (language, aspect, split), rows in sorted(cells.items())
-        ],
-        "splits": {
-            name(split): {"rows": of.total(), "repositories": len(of)} for split, of in sorted(repos.items())
-        },
-        "repositories_in_both_splits": len(shared),
-        "repositories": top(sum(repos.values(), Counter()), NAMES),
-        "licences": top(licences, NAMES),
-        "methods": top(methods, NAMES),
-        "system_prompts": top(systems, NAMES),
-        "characters": {"chosen": chosen.facts(), "rejected": rejected.facts()},
     }
 
 

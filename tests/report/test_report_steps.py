@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from report_runs import (
     STEPS,
@@ -93,7 +94,7 @@ def test_a_judge_is_measured_on_functions_that_have_both_labels(tmp_path: Path) 
 
 def test_suites_sum_functions_mutants_and_dropped_calls(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    bare = {"mutation_score": None, "coverage": None, "mutants": [], "dropped": []}
+    bare: dict[str, Any] = {"mutation_score": None, "coverage": None, "mutants": [], "dropped": []}
     rows = [
         suite(0),
         suite(1, tests=9, selected=4, mutation_score=0.25, coverage=float("nan")),
