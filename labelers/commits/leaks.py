@@ -98,18 +98,23 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in _SUBWORD.findall(text) if len(word) > 2}
 
 
+def _run(words: Sequence[str]) -> str:
+    """Words in a row as a text in which shorter runs are found whole."""
+    return "\0" + "\0".join(words) + "\0"
+
+
 class _Side:
     """One version, looked up in many ways."""
 
     def __init__(self, code: str) -> None:
         self.text = code[:_MOST_CODE]
         tokens = _TOKEN.findall(self.text)
-        self.tokens = "\0" + "\0".join(tokens) + "\0"
+        self.tokens = _run(tokens)
         self.names = {token for token in tokens if token[0].isalpha() or token[0] == "_"}
         self.lowered = {name.lower() for name in self.names}
         self.numbers = {token for token in tokens if token[0].isdigit()}
         self.stems = {stem(word) for name in self.names for word in _SUBWORD.findall(name) if len(word) > 2}
-        self.words = "\0" + "\0".join(word.lower() for word in _WORD.findall(self.text)) + "\0"
+        self.words = _run(_WORD.findall(self.text.lower()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +167,7 @@ class Sides:
             word.lower() for word in _SUBWORD.findall(where)
         }
         self.place_stems = stems(where)
+        self.place_run = _run(_WORD.findall(where.lower()))
         self.message = [word.lower() for word in _WORD.findall(message[:_MOST_MESSAGE])]
         self.subject = [word.lower() for word in _WORD.findall(subject[:_MOST_MESSAGE])]
         known = self.old.stems | self.new.stems | self.place_stems | _stop_stems()
@@ -171,10 +177,11 @@ class Sides:
 
     def shared(self, word: str) -> bool:
         """Whether both versions have a word, or a path says it."""
-        one = stem(word)
-        return one in self.place_stems or word.lower() in self.place_words or (
-            one in self.old.stems and one in self.new.stems
-        )  # fmt: skip
+        lowered = word.lower()
+        if lowered in self.place_words or (lowered in self.old.lowered and lowered in self.new.lowered):
+            return True
+        known = self.place_stems | (self.old.stems & self.new.stems)
+        return stem(word) in known
 
     def pull(self, text: str) -> Pull:
         """How many of a text's distinctive words only one version has."""
@@ -272,27 +279,28 @@ class Sides:
         tokens = _TOKEN.findall(text)
         for at in range(len(tokens) - CODE_TOKENS + 1):
             run = tokens[at : at + CODE_TOKENS]
-            wanted = "\0" + "\0".join(run) + "\0"
+            wanted = _run(run)
             if (wanted in self.old.tokens) != (wanted in self.new.tokens):
                 yield " ".join(run)
 
     def _copied(self, text: str) -> Iterator[str]:
         words = [word.lower() for word in _WORD.findall(_uncoded(text))]
         for at in range(len(words) - COPIED_WORDS + 1):
-            wanted = "\0" + "\0".join(words[at : at + COPIED_WORDS]) + "\0"
+            wanted = _run(words[at : at + COPIED_WORDS])
             if wanted in self.old.words or wanted in self.new.words:
                 yield " ".join(words[at : at + COPIED_WORDS])
                 return
 
     def _quoted(self, text: str) -> Iterator[str]:
-        said = "\0" + "\0".join(word.lower() for word in _WORD.findall(text)) + "\0"
+        said = _run(_WORD.findall(text.lower()))
         runs = [self.message[at : at + MESSAGE_WORDS] for at in range(len(self.message) - MESSAGE_WORDS + 1)]
         if 3 <= len(self.subject) < MESSAGE_WORDS:
             runs.append(self.subject)
         for run in runs:
-            wanted = "\0" + "\0".join(run) + "\0"
-            # What stands in both versions was not learnt from the message.
-            if wanted in said and not (wanted in self.old.words and wanted in self.new.words):
+            wanted = _run(run)
+            # What stands in both versions or in the path was not learnt from the message.
+            known = wanted in self.place_run or (wanted in self.old.words and wanted in self.new.words)
+            if wanted in said and not known:
                 yield " ".join(run)
 
     def _told(self, text: str) -> Iterator[str]:

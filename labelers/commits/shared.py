@@ -60,12 +60,12 @@ def shared_parts(old: str, new: str, language: str) -> list[Shared]:
     )
     found = []
     for name in wanted[:MOST_PARTS]:
-        signature, doc = first.signature(name), first.doc(name)
+        doc = first.doc(name)
         callers = first.callers(name) & second.callers(name)
         found.append(
             Shared(
                 name,
-                signature if signature == second.signature(name) else "",
+                first.signature(name) if first.head(name) == second.head(name) else "",
                 doc if doc == second.doc(name) else "",
                 tuple(sorted(callers)[:MOST_CALLERS]),
             )
@@ -103,12 +103,14 @@ class _Version:
         item = self.items[name]
         return self._between(item.start_byte, item.end_byte)
 
+    def head(self, name: str) -> str:
+        """A definition up to its body, as written; empty where it has none."""
+        item = self.items[name]
+        return "" if item.body_byte is None else self._between(item.head_byte, item.body_byte)
+
     def signature(self, name: str) -> str:
         """A definition up to its body, on one line, without comments and what opens the body."""
-        item = self.items[name]
-        if item.body_byte is None:
-            return ""
-        lines = self._between(item.head_byte, item.body_byte).split("\n")
+        lines = self.head(name).split("\n")
         kept = [line for line in lines if not line.lstrip().startswith(("#", "//", "/*", "*"))]
         return " ".join(" ".join(kept).split()).rstrip("{:= ").strip()
 
