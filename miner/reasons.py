@@ -125,7 +125,8 @@ PROBLEMS = IMPORT | {
     "reads_files": "the program reads or writes files of given names in place of its input and output",
 }
 
-PREFERENCES = {code: IMPORT[code] for code in ("line_too_long", "bad_json", "bad_field", "duplicate")} | {
+PREFERENCES = {code: IMPORT[code] for code in ("line_too_long", "bad_json", "bad_field")} | {
+    "duplicate": "an earlier row, of this file or one given before it, has the same texts and aspect",
     "unnamed_class": "language or aspect is a number, and nothing says what it stands for",
     "empty_prompt": "nothing was asked",
     "empty_answer": "an answer is empty",
