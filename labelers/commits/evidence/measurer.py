@@ -17,17 +17,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from labelers.commits.evidence.bearings import bearings
+from labelers.commits.evidence.bearings import BROKEN, SAME_PROGRAM, bearings
 from labelers.commits.evidence.measures import Told, changed_spans
 from labelers.commits.evidence.tools import Answer, Linters, Reader
 from labelers.commits.evidence.worker import NAMES
+from sandbox import SandboxUnavailable
 from schemas.records import Evidence
 
 if TYPE_CHECKING:
     from labelers.commits.config import EvidenceConfig
     from labelers.commits.criteria import Criterion
+    from labelers.commits.evidence.trial import Trial
     from labelers.commits.proposals import Proposal
 
+BROKEN_OR_SAME = frozenset({BROKEN, SAME_PROGRAM})
 _KEPT = 512
 """Versions whose readings are kept."""
 
@@ -41,6 +44,7 @@ class Measurer:
         self.counts: Counter[str] = Counter()
         self._known: OrderedDict[bytes, dict[str, Answer]] = OrderedDict()
         self._open = contextlib.ExitStack()
+        self._sandboxed = True
 
     def __enter__(self) -> Measurer:
         folder = Path(tempfile.mkdtemp(prefix="assay-evidence-"))
@@ -74,6 +78,10 @@ class Measurer:
             if self.config.lint:
                 told.lint(old["lint"], new["lint"])
                 told.types(old["types"], new["types"])
+            if self.config.run and not BROKEN_OR_SAME & set(told.notes):
+                self._run(told, view.whole)
+        if view.own is None:
+            told.companions(edit["companions"])
         found, veto = bearings(self.codes, told.measures, list(told.notes))
         for one in found:
             self.counts[f"{one.criterion}_{one.verdict}"] += one.verdict != "silent"
@@ -86,6 +94,34 @@ class Measurer:
             veto=veto,
             notes=list(told.notes),
         )
+
+    def _run(self, told: Told, versions: tuple[str, str]) -> None:
+        """Run the first changed function that can be run alone and says something."""
+        old, new = versions
+        self._reader.ask(old, "Python", "", ["alone"], other=new)
+        answer = self._reader.answers()["alone"]
+        for one in () if isinstance(answer, str) else answer["functions"]:
+            try:
+                trial = self._trials(one)
+            except SandboxUnavailable:
+                # It is the same for every view from here on.
+                self._sandboxed = False
+                trial = "no_sandbox"
+            self.counts["functions_run"] += 1
+            if not isinstance(trial, str):
+                told.trial(trial)
+                return
+            told.note(f"run:{trial}")
+
+    def _trials(self, one: Mapping[str, Any]) -> Trial | str:
+        from labelers.commits.evidence.trial import Trials
+        from labelers.programs.inputs import Literals
+
+        if not self._sandboxed:
+            return "no_sandbox"
+        literals = Literals(tuple(one["numbers"]), tuple(one["texts"]))
+        trials = Trials(self.config.time_limit_s, self.seed)
+        return trials.run(one["name"], one["old"], one["new"], one["signature"], literals)
 
     def _read(self, versions: tuple[str, str], language: str, path: str) -> list[dict[str, Answer]]:
         """What the tools say of two versions, by task."""

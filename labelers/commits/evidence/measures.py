@@ -7,20 +7,28 @@ of either version is left out. Nothing goes wrong.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labelers.commits.evidence import rules
-from labelers.commits.evidence.bearings import BROKEN, DOCUMENTED, SAME_PROGRAM
+from labelers.commits.evidence.bearings import BROKEN, DIFFERS, DOCUMENTED, EQUAL, MENDED, SAME_PROGRAM
 from labelers.commits.evidence.tools import LINT_GROUPS, Answer, group_of, version
 from schemas.records import Measure
+
+if TYPE_CHECKING:
+    from labelers.commits.evidence.trial import Trial
 
 Spans = Sequence[tuple[int, int]]
 """First line and one past the last of each changed region, from 1."""
 
 TRUSTED = frozenset({"Python", "JavaScript", "Java", "Go", "PHP"})
 """Languages whose grammars accept nearly all real code, so that a version with errors is broken."""
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing)/|(?:^|/)test_[^/]*$|[._-](?:test|spec)s?\.\w+$"
+    r"|(?:Test|Tests|TestCase|Spec)\.\w+$"
+)
 _SEVERE = ("MEDIUM", "HIGH")
 _UNDEFINED = ("F821", "F822")
 
@@ -160,6 +168,25 @@ class Told:
         counts = [Counter(one[0] for one in side) for side in kept]
         sure = [Counter(one[0] for one in side if one[1] == one[2] == "HIGH") for side in kept]
         self._security(counts, sure, version("bandit"))
+
+    def companions(self, paths: Sequence[str]) -> None:
+        """Tests that came with the change."""
+        self.add("companion_tests", (0, sum(_TEST.search(path) is not None for path in paths)), "git")
+
+    def trial(self, found: Trial) -> None:
+        """What running a function alone showed."""
+        tool = "sandbox"
+        self.add("run_calls", (found.calls, found.calls), tool)
+        self.add("run_calls_that_differ", (0, found.differ), tool)
+        self.add("run_lines", found.lines, tool)
+        if found.peak_kib is not None:
+            self.add("run_peak_kib", found.peak_kib, tool)
+        self.note(DIFFERS if found.differ else EQUAL)
+        if found.mended:
+            self.note(MENDED)
+        for name, verdict in (("run_time", found.time), ("memory", found.memory)):
+            if verdict is not None:
+                self.note(f"{name}:{verdict}")
 
 
 def _share(side: Mapping[str, Any] | None) -> float | None:

@@ -68,11 +68,12 @@ class Reader:
         self.folder, self.time_limit_s = folder, time_limit_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, text: str, language: str, path: str, tasks: Sequence[str]) -> None:
+    def ask(self, text: str, language: str, path: str, tasks: Sequence[str], other: str = "") -> None:
         """Hand over a version; `answers` has to be called next."""
         # The ending tells dialects apart, and is all that is told of a path.
         ending = ".tsx" if path.lower().endswith(".tsx") else ""
-        self._asked = {"text": text, "language": language, "path": f"version{ending}", "tasks": list(tasks)}
+        self._asked: dict[str, Any] = {"text": text, "other": other, "language": language}
+        self._asked |= {"path": f"version{ending}", "tasks": list(tasks)}
         self._send()
 
     def _send(self) -> None:

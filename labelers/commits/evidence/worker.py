@@ -1,15 +1,17 @@
 """The process in which versions of files are read: `python -m labelers.commits.evidence.worker FOLDER`.
 
-In (standard input): frames of JSON, each a version with the tasks to do, `{"text", "language", "path",
-"tasks"}`. Out (standard output): for each task a frame, in order: `{"good": {...}}`, or `{"bad": reason}`.
-A frame is four bytes of length, big end first, and that many bytes. Tasks: `syntax`, `complexity`,
-`security`. A text that is made to take for ever costs this process, which is killed and started anew, and no
-other. FOLDER is an empty folder of its own; bandit reads files alone, so that a version is put there under a
-fixed name. Memory is bounded; nothing of a text is run, and nothing of it names a file or an option.
+In (standard input): frames of JSON, each a version with the tasks to do: `text`, `language`, `path`, `tasks`,
+and `other` where a task is about two versions. Out (standard output): for each task a frame, in order:
+`{"good": {...}}`, or `{"bad": reason}`. A frame is four bytes of length, big end first, and that many bytes.
+Tasks: `syntax`, `complexity`, `security`, `alone`. A text that is made to take for ever costs this process,
+which is killed and started anew, and no other. FOLDER is an empty folder of its own; bandit reads files
+alone, so that a version is put there under a fixed name. Memory is bounded; nothing of a text is run, and
+nothing of it names a file or an option.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import logging
@@ -99,10 +101,18 @@ def _security(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"findings": [[one.test_id, one.severity, one.confidence] for one in issues]}
 
 
+def _alone(asked: dict[str, Any], _: Path) -> dict[str, Any]:
+    """Changed functions of two versions that can be run alone."""
+    from labelers.commits.evidence.alone import alone
+
+    return {"functions": [dataclasses.asdict(one) for one in alone(asked["text"], asked["other"])]}
+
+
 TASKS: dict[str, Callable[[dict[str, Any], Path], dict[str, Any]]] = {
     "syntax": _syntax,
     "complexity": _complexity,
     "security": _security,
+    "alone": _alone,
 }
 
 
