@@ -81,6 +81,17 @@ class Recipe:
     verify: VerifyConfig = VerifyConfig()
     train: TrainConfig = TrainConfig()
 
+    def __post_init__(self) -> None:
+        """Refuse judges that cannot be told apart."""
+        names = [one.model for one in self.judges]
+        if doubled := {name for name in names if names.count(name) > 1}:
+            raise ValueError(
+                f"two judges are called {sorted(doubled)[0]!r}: answers are kept by the model's name, so give "
+                "them names of their own"
+            )
+        if "" in names:
+            raise ValueError("a table of judges names no model")
+
     @property
     def voting(self) -> tuple[ModelConfig, ...]:
         """The models that judge commits: `judges`, else the one `model`; none without either."""
