@@ -178,13 +178,14 @@ class Client:
         try:
             for request in requests:
                 asked += 1
-                known = self._known(request)
+                call = Call.of(request, self.config)
+                known = self._known(request, call)
                 if isinstance(known, Reply):
                     waiting.append(known)
                 elif self._queue is not None:
                     waiting.append(self._wait_for_batch(known))
                 else:
-                    waiting.append(self._submit(self._reply(request, halt)))
+                    waiting.append(self._submit(self._reply(request, call, halt)))
                 while waiting and (len(waiting) >= window or _is_ready(waiting[0])):
                     yield answered()
             while waiting:
@@ -256,10 +257,9 @@ class Client:
             return self._recording.get(call)
         return self._store.get(call.key(self._identity), errors=self.config.batch)
 
-    def _known(self, request: Request) -> Reply | Call:
+    def _known(self, request: Request, call: Call) -> Reply | Call:
         """The reply to a request that needs nothing to be asked, made without the event loop's help; else
         the call that needs to be."""
-        call = Call.of(request, self.config)
         stored = self._stored(call)
         if stored is None:
             return call
@@ -283,8 +283,7 @@ class Client:
 
     # What has to be asked; all of this runs in the event loop.
 
-    async def _reply(self, request: Request, halt: threading.Event) -> Reply:
-        call = Call.of(request, self.config)
+    async def _reply(self, request: Request, call: Call, halt: threading.Event) -> Reply:
         stored, cached = await self._ask_once(call, halt)
         reply, complaint = reply_of(call, stored)
         if complaint is not None:

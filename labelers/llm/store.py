@@ -76,7 +76,15 @@ CREATE INDEX batch_calls_by_file ON batch_calls (file, target);
 
 _CALL = "text, finish, error, served, tokens_in, tokens_out, cost_usd, seconds"
 _COLUMNS = f"key, model, call, prompt_hash, prompt, {_CALL}, time, kind"
-_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 (constants)
+_INSERT = (
+    f"INSERT INTO calls ({_COLUMNS}) VALUES ({', '.join('?' * 15)}) "  # noqa: S608 (constants)
+    f"ON CONFLICT (key) DO UPDATE SET ({_COLUMNS}) = "
+    f"({', '.join('excluded.' + name.strip() for name in _COLUMNS.split(','))}) WHERE calls.error IS NOT NULL"
+)
+_HOLD = (
+    "INSERT INTO holds (session, usd) SELECT ?, ? WHERE (SELECT answers + lost FROM spent) "
+    "+ (SELECT total(held) FROM batch_files) + (SELECT total(usd) FROM holds) + ? <= ?"
+)
 
 
 def condition(errors: bool) -> str:
@@ -111,19 +119,21 @@ class Store:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._lock = threading.RLock()
+        self._told = _Told(path)
         self._session: int | None = None
-        with self._told():
+        self._looked, self._batches = float("-inf"), False
+        with self._told:
             self._db = sqlite3.connect(
                 ":memory:" if path is None else path,
                 timeout=60,
                 check_same_thread=False,
                 isolation_level=None,
             )
+            self._write = _Write(self._db)
             self._db.execute("PRAGMA journal_mode = WAL")
             # A kill loses nothing; after a power cut the last answers may have to be asked for again.
             self._db.execute("PRAGMA synchronous = NORMAL")
-            with self._write():
+            with self._write:
                 (found,) = self._db.execute("PRAGMA user_version").fetchone()
                 if found == 0:
                     self._run(_TABLES + _SECOND)
@@ -142,7 +152,7 @@ class Store:
 
     def get(self, key: str, errors: bool = False) -> Stored | None:
         """The answer to a call. Errors are none; with `errors`, those are that no attempt would mend."""
-        with self._told():
+        with self._told:
             row = self._db.execute(
                 f"SELECT {_CALL} FROM calls WHERE key = ? AND {condition(errors)}",  # noqa: S608 (constants)
                 (key,),
@@ -159,21 +169,21 @@ class Store:
             what is kept.
         """
         prompt = json.dumps(call.message_rows(), ensure_ascii=False)
-        with self._told(), self._write():
+        with self._told, self._write:
             if hold is not None:
                 self._db.execute("DELETE FROM holds WHERE id = ?", (hold,))
             return self.keep((key, call.model, call.hash, call.prompt_hash), prompt, call.kind, stored)
 
     def keep(self, known: tuple[str, str, str, str], prompt: str, kind: str, stored: Stored) -> Stored:
         """Keep what became of a call that is known by key, model, hash and prompt's hash; see `put`."""
-        with self._told(), self._write():
+        with self._told, self._write:
             if stored.cost_usd:
                 self._db.execute("UPDATE spent SET answers = answers + ?", (stored.cost_usd,))
-            if (first := self.get(known[0])) is not None:
-                return first
-            packed = zlib.compress(prompt.encode())
-            self._db.execute(_INSERT, (*known, packed, *_values(stored), time.time(), kind))
-            return stored
+            # The fastest level: it is the event loop that waits for it.
+            packed = zlib.compress(prompt.encode(), 1)
+            values = (*known, packed, *_values(stored), time.time(), kind)
+            kept = self._db.execute(_INSERT, values).rowcount
+            return stored if kept else self.get(known[0]) or stored
 
     def hold(self, usd: float, budget: float) -> int | Literal["wait", "spent"]:
         """Set money aside for a call.
@@ -181,18 +191,16 @@ class Store:
         Returns:
             the hold's id; `wait` where calls under way may yet leave enough; `spent` where they cannot.
         """
-        with self._told(), self._write():
-            if self.committed() + self._held() + usd > budget:
+        with self._told, self._write:
+            values = (self._own_session(), usd, usd, budget)
+            made = self._db.execute(_HOLD, values)
+            if not made.rowcount:
                 # Only now does it matter whether somebody died with money set aside.
                 self._bury()
                 if self.committed() + usd > budget:
                     return "spent"
-                if self.committed() + self._held() + usd > budget:
-                    return "wait"
-            made = self._db.execute(
-                "INSERT INTO holds (session, usd) VALUES (?, ?)", (self._own_session(), usd)
-            )
-            return int(made.lastrowid or 0)
+                made = self._db.execute(_HOLD, values)
+            return int(made.lastrowid or 0) if made.rowcount else "wait"
 
     def release(self, hold: int, lost: bool) -> float:
         """Give a hold back, or count it as spent where the attempt may have been charged.
@@ -200,7 +208,7 @@ class Store:
         Returns:
             what counts as spent, in US dollars.
         """
-        with self._told(), self._write():
+        with self._told, self._write:
             row = self._db.execute("DELETE FROM holds WHERE id = ? RETURNING usd", (hold,)).fetchone()
             if row is None or not lost:
                 return 0.0
@@ -209,25 +217,31 @@ class Store:
 
     def spent(self) -> float:
         """US dollars that all clients of this file have spent so far, lost ones included."""
-        with self._told():
+        with self._told:
             (found,) = self._db.execute("SELECT answers + lost FROM spent").fetchone()
         return float(found)
 
     def committed(self) -> float:
         """US dollars that are spent, or set aside for batches under way: no call waits for those."""
-        with self._told():
+        with self._told:
             (held,) = self._db.execute("SELECT total(held) FROM batch_files").fetchone()
             return self.spent() + float(held)
 
     def free(self, budget: float) -> float:
         """US dollars that a batch may take of a budget, beside all that is spent and under way."""
-        with self._told(), self._write():
+        with self._told, self._write:
             self._bury()
             return budget - self.committed() - self._held()
 
     def under_way(self, key: str) -> bool:
-        """Whether a call is in a batch that was sent."""
-        with self._told():
+        """Whether a call is in a batch that was sent; a batch of the last second may be overlooked."""
+        with self._told:
+            now = time.monotonic()
+            if now - self._looked > 1:
+                found = self._db.execute("SELECT 1 FROM batch_files WHERE state IN ('sending', 'sent')")
+                self._looked, self._batches = now, found.fetchone() is not None
+            if not self._batches:
+                return False
             row = self._db.execute(
                 "SELECT 1 FROM batch_calls c JOIN batch_files f ON f.id = c.file "
                 "WHERE c.key = ? AND f.state IN ('sending', 'sent')",
@@ -241,7 +255,7 @@ class Store:
         Returns:
             seconds to wait before the request begins.
         """
-        with self._told(), self._write():
+        with self._told, self._write:
             now = time.time()
             (planned,) = self._db.execute("SELECT next FROM pace").fetchone()
             # A clock that was set back must not stop a run.
@@ -251,15 +265,15 @@ class Store:
 
     def keep_account(self, account: Account) -> None:
         """Write down what this client has asked so far."""
-        with self._told(), self._write():
+        with self._told, self._write:
             text = json.dumps(dataclasses.asdict(account))
             self._db.execute("UPDATE sessions SET account = ? WHERE id = ?", (text, self._own_session()))
 
     def close(self) -> None:
         """Close the file; holds of calls that never ended count as lost."""
-        with self._told():
+        with self._told:
             if self._session is not None:
-                with self._write():
+                with self._write:
                     self._bury(self._session)
             self._db.close()
 
@@ -298,35 +312,52 @@ class Store:
         Raises:
             EnvironmentFault: it cannot be written; then nothing of it is.
         """
-        with self._told(), self._write():
+        with self._told, self._write:
             yield self._db
 
-    @contextlib.contextmanager
-    def _write(self) -> Iterator[None]:
-        if self._db.in_transaction:
-            yield
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """One thread at a time; what SQLite complains of in words of ours."""
-        with self._lock:
-            try:
-                yield
-            except sqlite3.OperationalError as error:
-                raise EnvironmentFault(
-                    f"{self.path}: the calls of the model cannot be stored ({error}); "
-                    "mend that and run the same command again"
-                ) from None
-            except sqlite3.DatabaseError as error:
-                raise AssayError(f"{self.path}: not a file of calls ({error}); move it away") from None
+class _Told:
+    """One thread at a time; what SQLite complains of in words of ours. May be entered again."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._lock = path, threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._lock.release()
+        if isinstance(error, sqlite3.OperationalError):
+            raise EnvironmentFault(
+                f"{self._path}: the calls of the model cannot be stored ({error}); "
+                "mend that and run the same command again"
+            ) from None
+        if isinstance(error, sqlite3.DatabaseError):
+            raise AssayError(f"{self._path}: not a file of calls ({error}); move it away") from None
+
+
+class _Write:
+    """A transaction, or part of the one that is open; held with the lock of `_Told`."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db, self._depth = db, 0
+
+    def __enter__(self) -> None:
+        if not self._depth:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._depth += 1
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        try:
+            self._db.execute("COMMIT" if error is None else "ROLLBACK")
+        except sqlite3.Error:
+            # The disk is full: what cannot be kept must not stay open either.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
 
 
 def _values(stored: Stored) -> tuple[str | int | float | None, ...]:
