@@ -62,7 +62,7 @@ def send(
     from labelers.llm import batch_run
 
     sent = batch_run.send(run_dir, _tell, _place(base_url, api_key_env), budget, resend)
-    told = f"sent: {sent:,} requests" if sent else "nothing waits to be sent"
+    told = f"sent: {sent:,} request{'' if sent == 1 else 's'}" if sent else "nothing waits to be sent"
     _out(as_json, {"sent": sent}, told)
 
 

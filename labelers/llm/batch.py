@@ -241,13 +241,17 @@ class Queue:
         if unsent:
             more = f" and {len(unsent) - 1} more files" if len(unsent) > 1 else ""
             parts.append(
-                f"{sum(n for _, n in unsent):,} requests wait in {unsent[0][0]}{more}: send them by "
+                f"{_requests(sum(n for _, n in unsent))} in {unsent[0][0]}{more}: send them by "
                 f"`assay batch send --run-dir {run}`, or answer the files elsewhere and read what came by "
                 f"`assay batch read FILE --run-dir {run}`"
             )
         if sent:
             parts.append(f"{sent:,} are under way: get their answers by `assay batch fetch --run-dir {run}`")
         return "; ".join([*parts, "then run the same command again"]) if parts else None
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} requests wait" if count != 1 else "1 request waits"
 
 
 def target(db: sqlite3.Connection, number: int) -> Target:

@@ -194,7 +194,7 @@ def test_a_line_without_an_answer_is_kept_or_asked_again_by_its_kind(
             assert (replies[1].error or "").startswith("HTTP 4")
             assert send(tmp_path) == 0
             return
-        assert told.startswith("1 request")
+        assert told.startswith("1 request waits")
         assert send(tmp_path) == 1
         fetch(tmp_path)
         replies, told = ask(config, tmp_path, requests(3))
@@ -304,7 +304,7 @@ def test_hostile_lines_cost_no_other_line(tmp_path: Path, line: bytes) -> None:
     assert read.line().isprintable()
     # The one that nothing answered still waits.
     _, told = ask(config, tmp_path, requests(3))
-    assert told.startswith("1 request")
+    assert told.startswith("1 request waits")
 
 
 def test_a_file_of_another_run_and_a_missing_one_are_told(tmp_path: Path) -> None:
