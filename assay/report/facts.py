@@ -11,7 +11,7 @@ from typing import Any
 from assay.report import Reasons, evidence, pairs, samples, steps, tables, votes
 from assay.report.funnel import funnel, parts_of, unfinished
 from assay.report.models import models
-from assay.report.plain import count, name, read_text, shown
+from assay.report.plain import clip, count, name, read_text, shown
 from schemas.records import PAIR_TABLES
 from schemas.rundir import Part, RunDir
 
@@ -113,9 +113,17 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
     for table, section in sections.items():
         if table in parts:
             found[table] = section(reader)
+    for one in found.get("votes", {}).get("decisions", {}).get("top", []):
+        # A decision that makes no pair is a reason of `build`, which explains it.
+        meaning = reasons.get("build", {}).get(f"judged_{one['name']}")
+        one["meaning"] = None if meaning is None else clip(shown(meaning), 400)
     trained = models(run.root)
     shows = {
-        "pairs": samples.pairs(reader),
+        "pairs": [
+            row
+            for table, many in zip(PAIR_TABLES, (samples.PAIRS, samples.OTHERS, samples.OTHERS), strict=True)
+            for row in samples.pairs(reader, table, many)
+        ],
         "program": samples.program(reader),
         "conflicts": samples.conflicts(reader, found.get("steps", {}).get("conflicts", {})),
     }

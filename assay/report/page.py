@@ -11,17 +11,17 @@ import jinja2
 from markupsafe import Markup
 
 from assay.report import svg
+from assay.report.drawn import crossed, drawn
 from assay.report.plain import clip
+from schemas.records import PAIR_TABLES, SPLIT_TABLES
 
-_CRITERIA = (
-    "functional correctness",
-    "runtime efficiency",
-    "memory efficiency",
-    "security hardness",
-    "readability and maintainability",
+_USUAL = (
+    *("functional correctness", "fc", "runtime efficiency", "re", "memory efficiency", "me"),
+    *("security hardness", "sh", "readability and maintainability", "rm"),
+    *("agrees", "disagrees", "silent", "confirmed"),
 )
-_COLUMNS, _ROWS, _HEADING = 10, 24, 40
-_MONTHLY = 60  # a longer history is drawn by year
+"""Names that stand in this order before all others."""
+_COLUMNS, _ROWS, _HEADING, _MOVED = 10, 24, 40, 8
 
 _METRICS = {
     "bt": "Bradley-Terry loss",
@@ -38,6 +38,8 @@ _METRICS = {
 _HEADLINES = (
     ("edits", "edits", None),
     ("pairs", "preference pairs", None),
+    ("synthetic", "synthetic pairs", None),
+    ("preferences", "imported pairs", None),
     ("programs", "programs", "functions"),
     ("candidates", "candidates", None),
     ("step_labels", "labelled steps", None),
@@ -72,12 +74,12 @@ def _interval(ci95: list[float] | None) -> str:
     return f"{ci95[0]:.1%} – {ci95[1]:.1%}" if ci95 else "–"
 
 
-def _folded(names: Counter[str], limit: int, first: tuple[str, ...] = ()) -> list[str]:
-    """The names to print, those of `first` in front, then by rows; the last stands for the rest."""
+def _folded(names: Counter[str], limit: int) -> list[str]:
+    """The names to print, the usual ones in front, then by rows."""
 
     def rank(one: str) -> tuple[int, int, str]:
         lowered = one.lower()
-        return (first.index(lowered) if lowered in first else len(first), -names[one], one)
+        return (_USUAL.index(lowered) if lowered in _USUAL else len(_USUAL), -names[one], one)
 
     return sorted(names, key=rank)[:limit]
 
@@ -86,23 +88,27 @@ def _short(names: list[str]) -> list[str]:
     return [clip(one, _HEADING) for one in names]
 
 
-def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """Cells of (language, aspect, split) as a table: both splits together, small rows folded into one."""
-    by_language: Counter[str] = Counter()
-    by_aspect: Counter[str] = Counter()
+def _others(many: int) -> list[str]:
+    return [f"{many} {'other' if many == 1 else 'others'}"] if many else []
+
+
+def matrix(cells: list[dict[str, Any]], row: str = "language", column: str = "aspect") -> dict[str, Any]:
+    """Cells as a table of two of their keys, the others summed; small rows or columns are folded into one."""
+    by_row: Counter[str] = Counter()
+    by_column: Counter[str] = Counter()
     for cell in cells:
-        by_language[cell["language"]] += cell["rows"]
-        by_aspect[cell["aspect"]] += cell["rows"]
-    languages, aspects = _folded(by_language, _ROWS), _folded(by_aspect, _COLUMNS, _CRITERIA)
-    rest_rows, rest_columns = len(by_language) - len(languages), len(by_aspect) - len(aspects)
+        by_row[cell[row]] += cell["rows"]
+        by_column[cell[column]] += cell["rows"]
+    first, second = _folded(by_row, _ROWS), _folded(by_column, _COLUMNS)
+    rest_rows, rest_columns = len(by_row) - len(first), len(by_column) - len(second)
     counts: Counter[tuple[int, int]] = Counter()
-    row_at = {one: at for at, one in enumerate(languages)}
-    column_at = {one: at for at, one in enumerate(aspects)}
+    row_at = {one: at for at, one in enumerate(first)}
+    column_at = {one: at for at, one in enumerate(second)}
     for cell in cells:
-        key = row_at.get(cell["language"], len(languages)), column_at.get(cell["aspect"], len(aspects))
+        key = row_at.get(cell[row], len(first)), column_at.get(cell[column], len(second))
         counts[key] += cell["rows"]
-    rows = _short(languages) + ([f"{rest_rows} others"] if rest_rows else [])
-    columns = _short(aspects) + ([f"{rest_columns} others"] if rest_columns else [])
+    rows = _short(first) + _others(rest_rows)
+    columns = _short(second) + _others(rest_columns)
     most = max(counts.values(), default=0) or 1
     return {
         "columns": columns,
@@ -111,67 +117,47 @@ def matrix(cells: list[dict[str, Any]]) -> dict[str, Any]:
                 "name": one,
                 "cells": [
                     {
-                        "rows": counts[at, column],
+                        "rows": counts[at, place],
                         # A square root keeps small cells apart; 40 % keeps the number readable on it.
-                        "heat": round(40 * (counts[at, column] / most) ** 0.5, 1),
+                        "heat": round(40 * (counts[at, place] / most) ** 0.5, 1),
                     }
-                    for column in range(len(columns))
+                    for place in range(len(columns))
                 ],
-                "total": sum(counts[at, column] for column in range(len(columns))),
+                "total": sum(counts[at, place] for place in range(len(columns))),
             }
             for at, one in enumerate(rows)
         ],
-        "totals": [sum(counts[at, column] for at in range(len(rows))) for column in range(len(columns))],
+        "totals": [sum(counts[at, place] for at in range(len(rows))) for place in range(len(columns))],
         "total": sum(counts.values()),
     }
 
 
-def _bin_label(low: int) -> str:
-    high = max(0, 2 * low - 1)
-    if low == high:
-        return str(low)
-    return f"{low}–{high}" if high < 1000 else f"{svg.compact(low)}–{svg.compact(high)}"
+def moved(moves: list[dict[str, Any]]) -> dict[str, Any]:
+    """How measures moved, as a table of measures by criteria; those known of few views are left out."""
+    by_measure: Counter[str] = Counter()
+    by_criterion: Counter[str] = Counter()
+    for one in moves:
+        by_measure[one["measure"]] += one["rows"]
+        by_criterion[one["criterion"]] += one["rows"]
+    criteria = _folded(by_criterion, _MOVED)
+    found = {(one["measure"], one["criterion"]): one for one in moves}
+    return {
+        "columns": [(clip(one, _HEADING), one) for one in criteria],
+        "rows": [
+            {"name": clip(one, _HEADING), "cells": [found.get((one, criterion)) for criterion in criteria]}
+            for one in _folded(by_measure, _ROWS)
+        ],
+        "left_out": max(0, len(by_measure) - _ROWS) + max(0, len(by_criterion) - _MOVED),
+    }
 
 
-def _doubling(
-    charts: svg.Charts, title: str, unit: str, *series: tuple[str, dict[str, Any]]
-) -> Markup | None:
-    """A chart of histograms with doubling bins, on one axis; None when they hold nothing."""
-    filled = sorted(one["lo"].bit_length() for _, facts in series for one in facts["bins"])
-    if not filled:
-        return None
-    # Every bin between the first and the last has its place, also where no series has rows.
-    lows = [(1 << bits) >> 1 for bits in range(filled[0], filled[-1] + 1)]
-    values = []
-    for called, facts in series:
-        rows = {one["lo"]: one["rows"] for one in facts["bins"]}
-        values.append((called, [rows.get(low, 0) for low in lows]))
-    return charts.bars(title, unit, [_bin_label(low) for low in lows], values)
-
-
-def _timeline(charts: svg.Charts, months: list[dict[str, Any]]) -> Markup | None:
-    if not months:
-        return None
-    rows = {tuple(map(int, one["month"].split("-"))): one["rows"] for one in months}
-    (y0, m0), (y1, m1) = min(rows), max(rows)
-    span = (y1 - y0) * 12 + m1 - m0 + 1
-    if span > _MONTHLY:
-        years: Counter[int] = Counter()
-        for (year, _), many in rows.items():
-            years[year] += many
-        labels = [str(year) for year in range(y0, y1 + 1)]
-        values = [years[int(label)] for label in labels]
-        return charts.bars("Edits by year of commit", "edits a year", labels, [("", values)])
-    at = [divmod(y0 * 12 + m0 - 1 + index, 12) for index in range(span)]
-    values = [rows.get((year, month + 1), 0) for year, month in at]
-    labels = [f"{year}-{month + 1:02d}" for year, month in at]
-    return charts.bars("Edits by month of commit", "edits a month", labels, [("", values)])
-
-
-def _tenths(charts: svg.Charts, title: str, unit: str, bins: list[int]) -> Markup | None:
-    if not any(bins):
-        return None
-    return charts.bars(title, unit, [f"{at / 10:.1f}" for at in range(len(bins))], [("", bins)])
+def kappas(agreement: dict[str, Any]) -> list[tuple[str, dict[str, Any] | None, dict[str, Any] | None]]:
+    """Criteria with their kappa where they were put forward, and where they were asked about besides."""
+    own, others = (
+        {one["name"]: one for one in agreement[side]["by_criterion"]} for side in ("own", "others")
+    )
+    names: Counter[str] = Counter({one: own.get(one, {}).get("items", 0) for one in (*own, *others)})
+    return [(one, own.get(one), others.get(one)) for one in _folded(names, len(names))]
 
 
 def _stage_view(stage: dict[str, Any]) -> dict[str, Any]:
@@ -192,8 +178,8 @@ def _headline(facts: dict[str, Any]) -> list[dict[str, Any]]:
         if key not in counts:
             continue
         note = f"{counts[detail]:,} {detail}" if detail and detail in counts else ""
-        if key == "pairs" and "pairs" in facts:
-            splits = sorted(facts["pairs"]["splits"].items(), reverse=True)
+        if key in PAIR_TABLES and key in facts:
+            splits = sorted(facts[key]["splits"].items(), reverse=True)
             note = " · ".join(f"{one['rows']:,}\N{NO-BREAK SPACE}{split}" for split, one in splits)
         if key == "step_labels":
             note = f"{counts.get('steps', 0):,} candidates verified"
@@ -207,7 +193,7 @@ def _headline(facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _nothing(facts: dict[str, Any]) -> dict[str, Any] | None:
     """Why there is nothing to publish, when there is nothing: the drops that took the most rows."""
-    if any(facts["counts"].get(table) for table in ("pairs", "steps", "trajectories")):
+    if any(facts["counts"].get(table) for table in SPLIT_TABLES):
         return None
     drops = [{**drop, "stage": stage["stage"]} for stage in facts["stages"] for drop in stage["drops"]]
     drops.sort(key=lambda drop: (-drop["rows"], drop["stage"], drop["reason"]))
@@ -245,75 +231,6 @@ def _model_view(charts: svg.Charts, model: dict[str, Any]) -> dict[str, Any]:
     return view
 
 
-def _crossed(cells: list[dict[str, Any]], row: str, column: str) -> dict[tuple[str, str], int]:
-    """Counts of a table's cells by two of their keys."""
-    return {(cell[row], cell[column]): cell["rows"] for cell in cells}
-
-
-def _drawn(charts: svg.Charts, facts: dict[str, Any]) -> dict[str, Markup | None]:
-    """The charts of the tables, by the name that the template knows them by."""
-    found: dict[str, Markup | None] = {}
-    if edits := facts.get("edits"):
-        found["months"] = _timeline(charts, edits["months"])
-        found["lines"] = _doubling(
-            charts, "Edits by lines changed", "lines added + removed", ("", edits["lines_changed"])
-        )
-    if labels := facts.get("labels"):
-        found["confidence"] = _tenths(
-            charts, "Labels by confidence", "estimated probability", labels["confidence"]
-        )
-        found["intent"] = _tenths(
-            charts, "Labels by single-intent probability", "estimated probability", labels["single_intent"]
-        )
-    if pairs := facts.get("pairs"):
-        sides = pairs["characters"]
-        found["characters"] = _doubling(
-            charts,
-            "Pairs by length",
-            "characters",
-            ("chosen", sides["chosen"]),
-            ("rejected", sides["rejected"]),
-        )
-    if programs := facts.get("programs"):
-        found["functions"] = _doubling(
-            charts, "Programs by number of functions", "functions", ("", programs["functions_per_program"])
-        )
-    suites, tests = facts.get("suites"), facts.get("tests")
-    if tested := suites or tests:
-        found["tests"] = _doubling(
-            charts,
-            "Functions by number of tests",
-            "tests of a function",
-            ("all tests", tested["tests_per_function"]),
-            ("selected", tested["selected_per_function"]),
-        )
-        scores = suites["mutation_score"]["bins"] if suites else tested["mutation_score"]
-        found["kills"] = _tenths(charts, "Functions by mutation score", "share of mutants killed", scores)
-    if suites:
-        found["coverage"] = _tenths(
-            charts, "Functions by coverage", "share of statements run", suites["coverage"]["bins"]
-        )
-    if (steps := facts.get("steps")) and steps["rows"]:
-        rows = {"1": "passes", "0": "fails", "null": "no verdict"}
-        whole = _crossed(steps["candidates"], "outcome", "steps")
-        cells = _crossed(steps["cells"], "outcome", "label")
-        found["whole"] = charts.stacks(
-            "Candidates by outcome and by all of their steps",
-            ["every labelled step passes", "a step fails", "no step has a label"],
-            [(label, [whole[o, kind] for kind in ("all1", "some0", "none")]) for o, label in rows.items()],
-        )
-        found["cells"] = charts.stacks(
-            "Step labels by outcome of the candidate",
-            ["step passes", "step fails", "no label"],
-            [(label, [cells[o, z] for z in rows]) for o, label in rows.items()],
-        )
-    if trajectories := facts.get("trajectories"):
-        found["messages"] = _doubling(
-            charts, "Trajectories by number of messages", "messages", ("", trajectories["messages"])
-        )
-    return found
-
-
 @functools.cache
 def _template() -> jinja2.Template:
     here = Path(__file__).parent
@@ -333,7 +250,13 @@ def _template() -> jinja2.Template:
         fixed=_fixed,
     )
     environment.globals.update(
-        percent=percent, share_bar=svg.share_bar, legend=svg.legend, patterns=svg.PATTERNS
+        percent=percent,
+        share_bar=svg.share_bar,
+        legend=svg.legend,
+        patterns=svg.PATTERNS,
+        matrix=matrix,
+        moved=moved,
+        kappas=kappas,
     )
     environment.globals["style"] = Markup((here / "page.css").read_text())  # noqa: S704 (our own file)
     return environment.get_template("page.html.j2")
@@ -342,12 +265,15 @@ def _template() -> jinja2.Template:
 def render(facts: dict[str, Any]) -> str:
     """See `assay.report.render`."""
     charts = svg.Charts()
-    pairs, steps = facts.get("pairs"), facts.get("steps")
+    steps = facts.get("steps")
     tables = (
         "repositories",
         "edits",
         "labels",
-        "pairs",
+        "evidence",
+        "votes",
+        "instructions",
+        *PAIR_TABLES,
         "problems",
         "programs",
         "tests",
@@ -366,11 +292,10 @@ def render(facts: dict[str, Any]) -> str:
         headline=_headline(facts),
         nothing=_nothing(facts),
         stages=[_stage_view(stage) for stage in facts["stages"]],
-        matrix=matrix(pairs["cells"]) if pairs else None,
-        whole=_crossed(steps["candidates"], "outcome", "steps") if steps else {},
-        cells=_crossed(steps["cells"], "outcome", "label") if steps else {},
-        both=_crossed(steps["both"], "reference", "own") if steps else {},
-        charts=_drawn(charts, facts),
+        whole=crossed(steps["candidates"], "outcome", "steps") if steps else {},
+        cells=crossed(steps["cells"], "outcome", "label") if steps else {},
+        both=crossed(steps["both"], "reference", "own") if steps else {},
+        charts=drawn(charts, facts),
         models=[_model_view(charts, model) for model in facts["models"]],
         samples=facts["samples"],
         recipe=facts["recipe"],

@@ -1,4 +1,5 @@
-"""A few rows as a person reads them: pairs as short unified diffs, one program with its labelled functions.
+"""A few rows as a person reads them: pairs as short unified diffs with what they rest on, one program with
+its labelled functions.
 
 Drawn by hash of the row's id from the first shard that has rows, so the same run shows the same
 rows. Work on a row is bounded: long texts are cut before they are compared, and cuts are marked.
@@ -10,16 +11,20 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.report.plain import clip, name, number, shown
+from assay.report.plain import NAME_CHARS, clip, name, number, shown
 from assay.report.tables import Reader
 from schemas.ids import fraction
 
 PAIRS = 3
+OTHERS = 2
 DIFF_LINES = 44
 PROGRAM_LINES = 120
 LINE_CHARS = 160
 FAILURE_CHARS = 300
 CONFLICTS = 3
+MEASURES = 30
+BEARINGS = 16
+VOTES = 24
 STEPS = 12
 
 _COMPARED_LINES = 1000
@@ -93,34 +98,84 @@ def _rows_at(
     return (found[position] for position in at if position in found)
 
 
-def pairs(reader: Reader) -> list[dict[str, Any]]:
-    """Up to three pairs, of different criteria when the shard has them."""
-    part, rows = _pick(reader, "pairs", ["idx", "aspect"])
+def pairs(reader: Reader, table: str = "pairs", many: int = PAIRS) -> list[dict[str, Any]]:
+    """Up to `many` pairs of one of the tables, of different criteria when the shard has them."""
+    part, rows = _pick(reader, table, ["idx", "aspect"])
     if part is None:
         return []
     ranked = sorted(range(len(rows)), key=lambda at: (fraction(0, "report-pair", rows[at]["idx"]), at))
     first = {rows[at]["aspect"]: at for at in reversed(ranked)}
     leaders = [at for at in ranked if first[rows[at]["aspect"]] == at]
-    at = [*leaders, *(at for at in ranked if at not in leaders)][:PAIRS]
-    columns = ["input", "chosen", "rejected", "language", "aspect", "idx", "repo", "commit", "path"]
+    at = [*leaders, *(at for at in ranked if at not in leaders)][:many]
+    columns = ["input", "chosen", "rejected", "language", "aspect", "source", "idx", "repo", "commit", "path"]
     shows = []
-    for row in _rows_at(reader, "pairs", part, [*columns, "license", "evidence"], at):
+    for row in _rows_at(reader, table, part, [*columns, "license", "evidence"], at):
         lines, cut = diff_lines(row["rejected"], row["chosen"])
+        commit = row["commit"]
         shows.append(
             {
-                **{key: name(row[key]) for key in ("idx", "aspect", "language", "repo", "path")},
-                "license": name(row["license"] or ""),
-                "commit": name(row["commit"][:12]),
-                "input": clip(shown(row["input"]), 600),
-                "subject": name(row["evidence"]["subject"], 200),
-                "method": name(row["evidence"]["method"]),
-                "confidence": number(round(row["evidence"]["confidence"], 4)),
-                "terms": [name(term, 40) for term in row["evidence"]["terms"][:8]],
+                "table": table,
+                **{key: name(row[key]) for key in ("idx", "aspect", "language", "source")},
+                **{key: _named(row[key]) for key in ("repo", "path", "license")},
+                "commit": None if commit is None else name(commit[:12]),
+                "input": clip(shown(clip(row["input"], 2400)), 600),
+                **_rests_on(row["evidence"]),
                 "diff": lines,
                 "cut": cut,
             }
         )
     return shows
+
+
+def _named(value: str | None, limit: int = NAME_CHARS) -> str | None:
+    return None if value is None else name(value, limit)
+
+
+def _figure(value: float | None) -> int | float | None:
+    return None if (found := number(value)) is None else number(round(found, 4))
+
+
+def _rests_on(evidence: dict[str, Any]) -> dict[str, Any]:
+    """What a pair rests on, short enough for a card; `more` tells how many entries of a list are left out."""
+    plain = ("method", "labeler", "level", "system_kind", "instruction_kind", "instruction_by")
+    votes = _votes(evidence["votes"])
+    return {
+        **{key: name(evidence[key]) for key in plain},
+        **{key: _named(evidence[key]) for key in ("merged_by", "instruction_style", "made_by")},
+        **{key: _named(evidence[key], 200) for key in ("subject", "detail")},
+        **{key: _figure(evidence[key]) for key in ("confidence", "share", "strength", "specificity")},
+        "terms": [name(term, 40) for term in evidence["terms"][:8]],
+        "names": [name(one, 80) for one in evidence["names"][:8]],
+        "trade_offs": [name(one, 40) for one in evidence["trade_offs"][:8]],
+        "measures": [
+            {"name": name(one["name"], 40), "old": _figure(one["old"]), "new": _figure(one["new"])}
+            for one in evidence["measures"][:MEASURES]
+        ],
+        "bearings": [
+            {
+                "criterion": name(one["criterion"], 40),
+                "verdict": name(one["verdict"], 40),
+                "by": [name(measure, 40) for measure in one["by"][:8]],
+            }
+            for one in evidence["bearings"][:BEARINGS]
+        ],
+        "votes": votes[:VOTES],
+        "more": {
+            "measures": max(0, len(evidence["measures"]) - MEASURES),
+            "bearings": max(0, len(evidence["bearings"]) - BEARINGS),
+            "votes": max(0, len(votes) - VOTES),
+        },
+    }
+
+
+def _votes(counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Votes by judge and criterion, each with its counts by order."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in counts:
+        judge, criterion = name(one["judge"], 60), name(one["criterion"], 40)
+        row = found.setdefault((judge, criterion), {"judge": judge, "criterion": criterion, "by": {}})
+        row["by"][name(one["order"], 40)] = [one[key] for key in ("new", "old", "tie", "error")]
+    return list(found.values())
 
 
 def _blocks(code: bytes, steps: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:

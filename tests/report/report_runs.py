@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,32 +11,22 @@ from typing import Any
 from schemas import shards
 from schemas.records import (
     TABLES,
-    Bearing,
     Candidate,
     Count,
     Edit,
-    Evidence,
-    Excerpt,
     FunctionSpan,
     FunctionSuite,
     FunctionTest,
     Generator,
-    ImportedPair,
-    Instruction,
     Label,
-    Measure,
     Message,
     MutantFate,
     PairEvidence,
     PreferencePair,
     Program,
-    Review,
     Step,
     StepLabeledCandidate,
-    SyntheticPair,
     Trajectory,
-    VoteCount,
-    Votes,
 )
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, Output
@@ -44,8 +35,6 @@ EDITS = Output("edits")
 LABELS = Output("labels")
 TRAIN, TEST = Output("pairs", "train"), Output("pairs", "test")
 STEPS = Output("steps", "train")
-EVIDENCE, VOTES, INSTRUCTIONS = Output("evidence"), Output("votes"), Output("instructions")
-SYNTHETIC, PREFERENCES = Output("synthetic", "train"), Output("preferences", "train")
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "base", "col", "area", "wbr", "source"}
 
@@ -183,121 +172,6 @@ def pair(number: int = 0, **changed: Any) -> PreferencePair:
         "split": "train",
     }
     return record(**{**values, **changed})
-
-
-def synthetic(number: int = 0, **changed: Any) -> PreferencePair:
-    """A pair with a planted fault: no repository stands behind it."""
-    made = {"edit_id": None, "single_intent": None, "subject": None, "made_by": "operator:off_by_one 1"}
-    made |= {"method": "execution", "detail": "line 3: < to <=", **changed.pop("evidence", {})}
-    whence = {"repo": None, "commit": None, "path": None, "license": None, "source": "planted"}
-    return pair(number, record=SyntheticPair, evidence=made, **{**whence, **changed})
-
-
-def imported(number: int = 0, **changed: Any) -> PreferencePair:
-    """A pair of a published set."""
-    made = {"edit_id": None, "single_intent": None, "subject": None, "method": "published"}
-    made |= {"detail": "row 7", "level": "answer", **changed.pop("evidence", {})}
-    whence = {"repo": None, "commit": None, "path": None, "license": None, "source": "set/a"}
-    return pair(number, record=ImportedPair, evidence=made, **{**whence, **changed})
-
-
-def measure(name: str = "complexity", old: float | None = 4.0, new: float | None = 3.0) -> Measure:
-    return Measure(name=name, old=old, new=new, tool="lizard 1")
-
-
-def bearing(criterion: str = "FC", verdict: str = "agrees", by: Sequence[str] = ("complexity",)) -> Bearing:
-    return Bearing(criterion=criterion, verdict=verdict, by=list(by))
-
-
-def evidence(number: int = 0, **changed: Any) -> Evidence:
-    """What was measured of a view of edit `e<number>`."""
-    values: dict[str, Any] = {
-        "id": f"{number:032x}",
-        "edit_id": f"e{number}",
-        "piece": None,
-        "measures": [measure()],
-        "bearings": [bearing(), bearing("RE", "silent", ())],
-        "veto": None,
-        "notes": [],
-    }
-    return Evidence(**{**values, **changed})
-
-
-def ballots(
-    judge: str = "j",
-    criterion: str = "FC",
-    former: Sequence[int] = (2, 0, 0, 0),
-    latter: Sequence[int] = (2, 0, 0, 0),
-) -> list[VoteCount]:
-    """Votes (new, old, tie, error) of a judge with the old version shown first, and with the new one."""
-    return [
-        VoteCount(judge=judge, criterion=criterion, order=order, new=a, old=b, tie=c, error=d)
-        for order, (a, b, c, d) in (("old_first", former), ("new_first", latter))
-    ]
-
-
-def review(
-    judge: str = "j", strength: int | None = 4, specificity: int | None = 5, purposes: int | None = 1
-) -> Review:
-    return Review(
-        judge=judge, strength=strength, specificity=specificity, purposes=purposes, summary="It mends x."
-    )
-
-
-def votes(number: int = 0, **changed: Any) -> Votes:
-    """What judges said of a view of edit `e<number>`."""
-    values: dict[str, Any] = {
-        "id": f"{number:032x}",
-        "edit_id": f"e{number}",
-        "piece": None,
-        "criterion": "FC",
-        "decision": "confirmed",
-        "share": 1.0,
-        "strength": 4.0,
-        "specificity": 5.0,
-        "counts": [*ballots(), *ballots("k")],
-        "reviews": [review(), review("k")],
-        "better": [],
-        "worse": [],
-        "prompts": ["vote 1", "review 1"],
-        "calls": 10,
-        "cost_usd": 0.25,
-    }
-    return Votes(**{**values, **changed})
-
-
-def instruction(number: int = 0, **changed: Any) -> Instruction:
-    values: dict[str, Any] = {
-        "id": f"{number:032x}",
-        "edit_id": f"e{number}",
-        "piece": None,
-        "text": "Make x two.",
-        "kind": "inverse",
-        "style": "terse",
-        "by": "m",
-        "prompt_version": "inverse 1",
-        "spoken": "en",
-        "attempts": 1,
-        "refused": [],
-    }
-    return Instruction(**{**values, **changed})
-
-
-def excerpt(number: int = 0, piece: int = 0, old: str = "x = 1\n", new: str = "x = 2\n") -> Excerpt:
-    """A piece of edit `e<number>`."""
-    return Excerpt(
-        id=f"x{number}-{piece}",
-        edit_id=f"e{number}",
-        piece=piece,
-        pieces=2,
-        names=["f"],
-        old_contents=old,
-        new_contents=new,
-        hunks=[],
-        tokens=3,
-        file_tokens=3,
-        parses=True,
-    )
 
 
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return one() + 1\n"
@@ -499,3 +373,25 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join("".join(self.words).split())
+
+
+def check(html: str) -> Page:
+    """The parsed page, after every property that any page must have."""
+    page = Page(html)
+    assert page.faults == []
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert not [key for _, key, _ in page.attributes if key.startswith("on")]
+    for tag, key, value in page.attributes:
+        if key in ("href", "src", "srcset", "action", "data", "poster", "xlink:href"):
+            assert (tag, key) == ("a", "href")
+            assert value is not None
+            assert value.startswith("#") or value == "report.json"
+    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#hatch"}
+    assert "@import" not in html
+    ids = [value for _, key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    targets = {value for _, key, value in page.attributes if key == "href" and value != "report.json"}
+    assert {target[1:] for target in targets if target} <= set(ids)
+    html.encode()
+    return page

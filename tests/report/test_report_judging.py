@@ -7,31 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import (
-    EDITS,
+from judging_runs import (
     EVIDENCE,
     INSTRUCTIONS,
-    LABELS,
     PREFERENCES,
     SYNTHETIC,
-    TEST,
-    TRAIN,
     VOTES,
     ballots,
     bearing,
-    edit,
     evidence,
     excerpt,
-    finish,
     imported,
     instruction,
-    label,
     measure,
-    new_run,
-    pair,
     review,
     synthetic,
     votes,
+)
+from report_runs import (
+    EDITS,
+    LABELS,
+    TEST,
+    TRAIN,
+    edit,
+    finish,
+    label,
+    new_run,
+    pair,
 )
 
 import assay.report.votes as judging

@@ -13,14 +13,30 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judging_runs import (
+    EVIDENCE,
+    INSTRUCTIONS,
+    PREFERENCES,
+    SYNTHETIC,
+    VOTES,
+    ballots,
+    bearing,
+    evidence,
+    imported,
+    instruction,
+    measure,
+    review,
+    synthetic,
+    votes,
+)
 from report_runs import (
     EDITS,
     LABELS,
     STEPS,
     TEST,
     TRAIN,
-    Page,
     candidate,
+    check,
     edit,
     finish,
     label,
@@ -36,7 +52,7 @@ from report_runs import (
 from assay.report import collect, render, write_report
 from assay.report.page import duration, matrix
 from assay.report.svg import Charts, compact, figure
-from schemas.records import Count
+from schemas.records import SPLIT_TABLES, Count
 from schemas.rundir import RunDir
 from schemas.stage import VERDICTS, Output
 
@@ -58,8 +74,39 @@ HOSTILE = [
 
 
 TABLES = (
-    *("edits", "labels", "pairs", "programs", "tests", "suites", "candidates", "steps", "trajectories"),
+    *("edits", "labels", "evidence", "votes", "instructions", "pairs", "synthetic", "preferences"),
+    *("programs", "tests", "suites", "candidates", "steps", "trajectories"),
 )
+
+
+def _resting_on(text: str) -> dict[str, Any]:
+    """Evidence of a pair with `text` wherever a stranger may write."""
+    texts = ("subject", "method", "labeler", "merged_by", "made_by", "detail", "level", "system_kind")
+    asked = ("instruction_by", "instruction_kind", "instruction_style")
+    return {
+        **dict.fromkeys((*texts, *asked), text),
+        **{key: [text] for key in ("terms", "names", "trade_offs")},
+        "measures": [measure(text), measure("lint", None, 2.0)],
+        "bearings": [bearing(text, text, [text]), bearing("RE", "silent", ())],
+        "votes": ballots(text, text),
+        "share": 0.75,
+        "strength": 4.5,
+    }
+
+
+def _judge(run: RunDir, text: str | None) -> None:
+    """Fill the tables of what was measured, voted and written."""
+    one = "FC" if text is None else text
+    measured: dict[str, Any] = {"measures": [measure(one)], "veto": text, "notes": [one]}
+    measured["bearings"] = [bearing(one, one, [one]), bearing("FC", "disagrees", ["lint"])]
+    finish(run, "evidence", {EVIDENCE: [evidence(n, **measured) for n in range(3)]})
+    asked = [*ballots(one, one), *ballots("k", one, (0, 1, 1, 0)), *ballots("k", "RE")]
+    judged: dict[str, Any] = {"criterion": one, "decision": one, "counts": asked, "prompts": [one]}
+    judged |= {"worse": [one], "better": [one], "reviews": [review(one), review("k", None, None, None)]}
+    finish(run, "vote", {VOTES: [votes(n, **judged) for n in range(3)]})
+    written = ("text", "kind", "style", "by", "prompt_version", "spoken")
+    rows = [instruction(0, refused=[one], **(dict.fromkeys(written, text) if text is not None else {}))]
+    finish(run, "instruct", {INSTRUCTIONS: rows})
 
 
 def full_run(root: Path, text: str | None = None) -> RunDir:
@@ -75,12 +122,16 @@ def full_run(root: Path, text: str | None = None) -> RunDir:
             "chosen": text,
             "rejected": text + "\n" + text,
             "aspect": text,
-            "evidence": {"subject": text, "terms": [text], "method": text},
+            "source": text,
+            "evidence": _resting_on(text),
         }
         if text is not None
-        else {}
+        else {"evidence": _resting_on("m")}
     )
     finish(run, "build", {TRAIN: [pair(n, **names, **more) for n in range(3)], TEST: []})
+    _judge(run, text)
+    finish(run, "synthesize", {SYNTHETIC: [synthetic(0, **({} if text is None else more))]})
+    finish(run, "preferences", {PREFERENCES: [imported(0, **({} if text is None else more))]})
     finish(run, "decompose", {Output("programs"): [program()]})
     finish(run, "tests", {Output("tests"): [unit_test(0, "one", [1]), unit_test(1, "two", [])]})
     counts = {"dropped": [Count(reason=text, count=2)], "reason": text} if text is not None else {}
@@ -107,28 +158,6 @@ def full_run(root: Path, text: str | None = None) -> RunDir:
     return run
 
 
-def check(html: str) -> Page:
-    """The parsed page, after every property that any page must have."""
-    page = Page(html)
-    assert page.faults == []
-    assert "script" not in page.tags
-    assert "img" not in page.tags
-    assert not [key for _, key, _ in page.attributes if key.startswith("on")]
-    for tag, key, value in page.attributes:
-        if key in ("href", "src", "srcset", "action", "data", "poster", "xlink:href"):
-            assert (tag, key) == ("a", "href")
-            assert value is not None
-            assert value.startswith("#") or value == "report.json"
-    assert set(re.findall(r"url\(([^)]*)\)", html)) <= {"#hatch"}
-    assert "@import" not in html
-    ids = [value for _, key, value in page.attributes if key == "id"]
-    assert len(ids) == len(set(ids))
-    targets = {value for _, key, value in page.attributes if key == "href" and value != "report.json"}
-    assert {target[1:] for target in targets if target} <= set(ids)
-    html.encode()
-    return page
-
-
 def test_full_page_is_well_formed_and_has_every_section(tmp_path: Path) -> None:
     page = check(render(collect(full_run(tmp_path / "run"))))
     ids = {value for tag, key, value in page.attributes if (tag, key) == ("section", "id")}
@@ -136,7 +165,12 @@ def test_full_page_is_well_formed_and_has_every_section(tmp_path: Path) -> None:
         "funnel",
         "edits",
         "labels",
+        "evidence",
+        "votes",
+        "instructions",
         "pairs",
+        "synthetic",
+        "preferences",
         "programs",
         "steps",
         "trajectories",
@@ -189,7 +223,12 @@ def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
     rows: dict[str, tuple[Output, Any]] = {
         "edits": (EDITS, edit()),
         "labels": (LABELS, label()),
+        "evidence": (EVIDENCE, evidence()),
+        "votes": (VOTES, votes()),
+        "instructions": (INSTRUCTIONS, instruction()),
         "pairs": (TRAIN, pair()),
+        "synthetic": (SYNTHETIC, synthetic()),
+        "preferences": (PREFERENCES, imported()),
         "programs": (Output("programs"), program()),
         "tests": (Output("tests"), unit_test(0, "one", [])),
         "suites": (Output("suites"), suite()),
@@ -207,7 +246,7 @@ def test_any_single_table_makes_a_page(tmp_path: Path, table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_empty_shard_is_a_table_without_a_row(tmp_path: Path, table: str) -> None:
     run = new_run(tmp_path / "run")
-    split = "train" if table in ("pairs", "steps", "trajectories") else None
+    split = "train" if table in SPLIT_TABLES else None
     finish(run, "mine", {Output(table, split): []})
     page = check(render(collect(run)))
     assert f"Tables without a row: {table}." in page.text
