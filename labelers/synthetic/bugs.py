@@ -129,6 +129,8 @@ def unfit(before: str, after: str, language: str) -> str | None:
         old, new = read(before, language), read(after, language)
     except SourceError:
         return "bug_unreadable"
+    if not new.steps:
+        return "bug_unreadable"
     if _tokens(old) == _tokens(new):
         return "bug_same"
     if _shape(old) != _shape(new):
