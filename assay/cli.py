@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from assay import sandbox_cli
+from assay import batches, sandbox_cli
 from assay.flags import DEFAULT_RUN, Flags, app, command_of
 
 
@@ -132,6 +132,7 @@ def export(
     export_run(run_dir, out, asked, Shape(file_format, conversational, plain), seed=seed, as_json=as_json)
 
 
+app.add_typer(batches.app, name="batch")
 app.add_typer(sandbox_cli.app, name="sandbox")
 
 

@@ -86,8 +86,8 @@ class Recipe:
         names = [one.model for one in self.judges]
         if doubled := {name for name in names if names.count(name) > 1}:
             raise ValueError(
-                f"two judges are called {sorted(doubled)[0]!r}: answers are kept by the model's name, so give "
-                "them names of their own"
+                f"two judges are called {sorted(doubled)[0]!r}: answers are kept by the model's name, so "
+                "give them names of their own"
             )
         if "" in names:
             raise ValueError("a table of judges names no model")

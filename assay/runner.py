@@ -28,7 +28,7 @@ from assay.recipe import Recipe
 from assay.stages import Stage
 from assay.worker import run_unit, start
 from schemas import shards
-from schemas.errors import AssayError, EnvironmentFault, environment_fault
+from schemas.errors import AssayError, Deferred, EnvironmentFault, environment_fault
 from schemas.rundir import RunDir
 from schemas.stage import Unit
 
@@ -191,6 +191,7 @@ class Runner:
         failed: list[str],
     ) -> None:
         """Give units to idle workers until all are done or failed; `failed` grows as they fail."""
+        deferred: Deferred | None = None
         todo = deque((unit, 1) for unit in units)
         busy: dict[Future[Any], tuple[_Slot, Unit, int]] = {}
         while len(self.slots) < min(self.workers, len(todo)):
@@ -227,12 +228,16 @@ class Runner:
                     else:
                         failed.append(unit.name)
                     slot = self._replaced(slot)
+                except Deferred as fault:
+                    deferred = fault
                 except EnvironmentFault:
                     raise
                 except AssayError as error:
                     view.trouble(str(error))
                     failed.append(unit.name)
                 idle.append(slot)
+        if deferred is not None:
+            raise deferred
 
     def _sum(
         self,

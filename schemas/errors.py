@@ -31,6 +31,10 @@ class EnvironmentFault(AssayError):
     """The machine, not a row, is at fault (disk full, no permission, no sandbox): the run must stop."""
 
 
+class Deferred(EnvironmentFault):
+    """What a unit needs is not there yet. Others may be worked on still; then the stage ends with this."""
+
+
 _FATAL = {
     errno.ENOSPC: "no space left",
     errno.EDQUOT: "disk quota used up",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from labelers.llm.config import ModelConfig
-from schemas.errors import EnvironmentFault
+from schemas.errors import Deferred, EnvironmentFault
 from schemas.ids import content_id, digest_json
 
 Role = Literal["system", "user", "assistant"]
@@ -31,7 +31,7 @@ class BudgetSpent(EnvironmentFault):
     """The next call might pass the budget. Answers are kept; a run with more budget goes on from them."""
 
 
-class BatchWaiting(EnvironmentFault):
+class BatchWaiting(Deferred):
     """Requests wait for a batch: the same command goes on when it is answered."""
 
 
