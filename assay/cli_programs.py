@@ -120,6 +120,12 @@ def steps(
             session.stages(("decompose", "tests", "sample", "verify"))
 
 
+_programs_command(
+    "synthesize",
+    "Make preference pairs of labelled programs: planted faults, and failures dressed up to mislead.",
+    ("synthesize",),
+)
+
 source_command(
     "trajectories",
     "trajectories",

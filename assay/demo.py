@@ -30,6 +30,7 @@ STAGES = (
     "tests",
     "sample",
     "verify",
+    "synthesize",
 )
 """In the order in which data flows."""
 
@@ -121,6 +122,7 @@ def _where(session: Session, page: Path, seconds: float) -> str:
         "tests",
         "candidates",
         "steps",
+        "synthetic",
     ):
         rows = sum(part.sidecar.rows for part in run.parts(table))
         lines.append(f"  {table + '/':13}{rows:>9,} rows")

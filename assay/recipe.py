@@ -15,6 +15,7 @@ from typing import Any
 from labelers.commits.config import BuildConfig, EvidenceConfig, InstructConfig, LabelConfig, VoteConfig
 from labelers.llm.config import ModelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
+from labelers.synthetic.config import SynthesizeConfig
 from miner.config import (
     CutConfig,
     DecontaminateConfig,
@@ -79,6 +80,7 @@ class Recipe:
     tests: TestsConfig = TestsConfig()
     sample: SampleConfig = SampleConfig()
     verify: VerifyConfig = VerifyConfig()
+    synthesize: SynthesizeConfig = SynthesizeConfig()
     train: TrainConfig = TrainConfig()
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ SOURCES_OF = {
 FILES_OF = {
     "decontaminate": (("decontaminate", "benchmarks"),),
     "label": (("label", "criteria_file"),),
-    **dict.fromkeys(("evidence", "vote", "instruct", "build"), (("label", "criteria_file"),)),
+    **dict.fromkeys(("evidence", "vote", "instruct", "build", "synthesize"), (("label", "criteria_file"),)),
 }
 """Stage -> the settings that name files and that its planning reads."""
 
@@ -347,6 +347,8 @@ def reasons() -> dict[str, dict[str, str]]:
     """Stage -> reason code -> sentence, from the rooms that drop rows."""
     from labelers.commits.reasons import REASONS as COMMITS
     from labelers.programs.reasons import REASONS as PROGRAMS
+    from labelers.synthetic.reasons import REASONS as SYNTHETIC
     from miner.reasons import REASONS as MINER
 
-    return {**MINER, **COMMITS, **dict.fromkeys(("decompose", "tests", "sample", "verify"), PROGRAMS)}
+    programs = dict.fromkeys(("decompose", "tests", "sample", "verify"), PROGRAMS)
+    return {**MINER, **COMMITS, **programs, "synthesize": SYNTHETIC}

@@ -110,6 +110,12 @@ def _programs() -> Any:
     return labelers.programs.steps
 
 
+def _synthetic() -> Any:
+    import labelers.synthetic.steps
+
+    return labelers.synthetic.steps
+
+
 # Functions of a program, where a dry run has to guess what will be asked of each.
 _FUNCTIONS = 4
 
@@ -395,6 +401,24 @@ STAGES: dict[str, Stage] = {
                 recipe.verify, root, recipe.seed, recipe.model
             ),
             asks=lambda recipe: (recipe.model, _FUNCTIONS * recipe.verify.judge),
+        ),
+        Stage(
+            name="synthesize",
+            considers="programs",
+            outputs=outputs_of("synthetic"),
+            code=("labelers", "sandbox", "decompose", "schemas"),
+            libraries=_GRAMMARS,
+            settings=lambda recipe: [
+                recipe.synthesize,
+                recipe.label,
+                recipe.build,
+                *_asked(recipe.model, recipe.synthesize.bugs),
+            ],
+            plan=lambda run, recipe, limit: _synthetic().plan_synthesize(run, limit, recipe.label),
+            step=lambda recipe, root: _synthetic().SynthesizePairs(
+                recipe.synthesize, root, recipe.seed, recipe.label, recipe.build, recipe.model
+            ),
+            asks=lambda recipe: (recipe.model, recipe.synthesize.bugs),
         ),
         Stage(
             name="preferences",

@@ -52,6 +52,7 @@ SETTINGS = {
     "sample": ("sample", "policy"),
     "verify": ("tests", "sample", "verify", "model", "policy"),
     "steps": ("importing", "decompose", "tests", "sample", "verify", "model", "policy"),
+    "synthesize": ("synthesize", "model"),
     "train": ("train",),
     "eval": ("train",),
 }

@@ -38,13 +38,6 @@ CODE = "FC"
 """The criterion that execution decides."""
 STEPS, BUGS, HACKS = "steps", "bugs", "hacks"
 
-REASONS = {
-    "problem_missing": "the row's problem is not in the part beside it",
-    "no_candidates": "no candidate of the program was labelled, so its split is not known",
-    "no_passing": "no candidate passes the suite, as far as outcomes may be taken",
-    "no_pair": "nothing that fails the suite was found or made",
-}
-"""Why a program gives no pair."""
 _RULED = (REFERENCE, VARIANT, MUTATION)
 _MOST_DETAIL = 500
 _TRIES = 4
