@@ -10,15 +10,13 @@ import re
 
 from labelers.commits.spoken import word_set
 
-_CODE = (
-    r"(?:versions?|snippets?|implementations?|solutions?|excerpts?|variants?|programs?|codes?|"
-    r"approach(?:es)?)"
-)
+_TEXT = r"(?:versions?|snippets?|implementations?|solutions?|excerpts?|variants?|approach(?:es)?)"
+_CODE = rf"(?:{_TEXT}|programs?|codes?)"
 _EARLIER = (
     r"(?:old|older|newer|earlier|previous|existing|current|original|updated|improved|revised|modified|changed|"
     r"fixed|former|latter)"
 )
-_WHICH = rf"(?:{_EARLIER}|new|first|second|both|two|either|alternative|other)"
+_WHICH = r"(?:new|first|second|both|two|either|alternative|other)"
 _MORE = (
     r"(?:efficient|readable|robust|secure|safe|correct|maintainable|idiomatic|concise|performant|reliable)"
 )
@@ -26,7 +24,7 @@ _MORE = (
 CHANGE = re.compile(
     r"\b(?:"
     r"instead of|rather than|previously|formerly|no longer|originally|from now on|currently|before and after|"
-    rf"{_WHICH}\s+{_CODE}|{_EARLIER}\s+(?:functions?|methods?|class(?:es)?|files?|behaviou?rs?|logic)|"
+    rf"{_WHICH}\s+{_TEXT}|{_EARLIER}\s+(?:{_CODE}|functions?|methods?|class(?:es)?|files?|behaviou?rs?|logic)|"
     rf"the\s+(?:former|latter)|{_CODE}\s+(?:[AB12]|one|two)|{_CODE}\s+[AB1]\s+(?:and|or)\s+[B2]|"
     r"(?:the|this|that|these|those|both)\s+"
     r"(?:changes?|edits?|diffs?|patch(?:es)?|commits?|fix(?:es)?|modifications?|rewrite)|"

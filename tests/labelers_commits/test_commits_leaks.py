@@ -123,6 +123,7 @@ def test_what_is_no_request_is_told(text: str, code: str) -> None:
     "said",
     [
         "Blank lines do not count.",
+        "Other code calls it, and other programs read the two files.",
         "Ensure that the file is closed, and handle a missing file as you like.",
         "Given two integers A and B, it is called with both.",
         "The second argument is a number such as 1 or 2.",
