@@ -25,6 +25,7 @@ from assay.progress import Observer, observer
 from assay.recipe import Recipe
 from assay.runner import Runner, StageResult
 from assay.stages import STAGES, Stage, code_digest, units
+from assay.status import amount
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
 from schemas.ids import task_key
@@ -279,7 +280,7 @@ class Session:
         self.results.append(facts | asked)
         s = "" if len(planned) == 1 else "s"
         units_told = f"{len(planned)} unit{s}, {len(done)} done"
-        self.tell(f"{name}: {units_told}; {rows:,} {stage.considers} to consider; {in_words(asked)}")
+        self.tell(f"{name}: {units_told}; {amount(rows, stage.considers)} to consider; {in_words(asked)}")
 
     def train(self) -> None:
         """Train the run's model."""

@@ -57,6 +57,12 @@ def stage_status(run: RunDir, stage: Stage) -> dict[str, Any] | None:
     }
 
 
+def amount(rows: int, plural: str) -> str:
+    """A number of rows in words: `1 repository`, `2 commits`."""
+    singular = plural.removesuffix("ies") + "y" if plural.endswith("ies") else plural.removesuffix("s")
+    return f"{rows:,} {singular if rows == 1 else plural}"
+
+
 def _leakage_line(facts: dict[str, Any], what: str) -> str:
     from miner.leakage import line_of
 
@@ -115,7 +121,7 @@ def show(run_dir: Path, as_json: bool) -> None:
         table.add_row(
             stage["stage"],
             state,
-            f"{stage['rows_in']:,} {stage['considers']}",
+            amount(stage["rows_in"], stage["considers"]),
             f"{stage['kept']:,}",
             Text(", ".join(f"{reason} {count:,}" for reason, count in worst[:5])),
             f"{stage['seconds']:.1f}",
