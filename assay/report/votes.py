@@ -2,7 +2,7 @@
 
 Counts are over all rows. How far judges agree is a matter of whole rows, which `labelers.commits.agreement`
 keeps: it is shown up to 10,000 rows, drawn by their ids (which are hashes), and up to twelve judges. Ten
-thousand rows tell a share to within one percent, and need some 100 MB however many there are.
+thousand rows tell a share to within one percent, and need some 200 MB for three judges and five criteria.
 """
 
 from __future__ import annotations
