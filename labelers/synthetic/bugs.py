@@ -35,18 +35,6 @@ _MOST_STATEMENT = 20_000
 _MOST_MUTANTS = 40
 _MOST_LINES = 4000
 
-REASONS = {
-    "bug_no_answer": "the model gave no answer",
-    "bug_unreadable": "the answer holds no program of the language",
-    "bug_same": "the answer is the program as it was, but for blank space and comments",
-    "bug_interface": "names, signatures or doc comments are not those of the program",
-    "bug_hint": "the answer has a comment that the program has not",
-    "bug_rewritten": "the answer is another program, not this one with a bug",
-    "bug_passes": "the program passes its suite with the bug",
-    "bug_no_verdict": "the suite says nothing of the program with the bug",
-}
-"""Why a planted bug gives no pair."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Planted:

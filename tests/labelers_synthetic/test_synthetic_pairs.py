@@ -27,10 +27,10 @@ from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.llm import Client, ModelConfig
 from labelers.programs import runs
 from labelers.programs.outcomes import Suite
-from labelers.synthetic import bugs
 from labelers.synthetic.bugs import Planted, plant, requests, unfit
 from labelers.synthetic.config import SynthesizeConfig
 from labelers.synthetic.pairs import Synthesizer
+from labelers.synthetic.reasons import COUNTS
 from labelers.synthetic.steps import SynthesizePairs, plan_synthesize
 from schemas.declare import validate
 from schemas.errors import RunDirError
@@ -345,8 +345,12 @@ def test_changed_criteria_and_candidates_give_other_keys(run: RunDir) -> None:
     assert other.inputs["criteria"] != unit.inputs["criteria"]
 
 
-def test_reasons_are_documented() -> None:
-    assert set(bugs.REASONS) >= {"bug_no_answer", "bug_unreadable", "bug_same", "bug_hint", "bug_passes"}
+def test_every_count_says_what_it_means() -> None:
+    unseen = SOLUTION.replace("result = 0", "result = -0")
+    _, counts = made(SynthesizeConfig(cpu_s=1, hacks=9), (Planted(BUG, "m", 0), Planted(unseen, "m", 1)))
+    assert set(counts) <= set(COUNTS)
+    answers = (SOLUTION, "def", REWRITTEN, BUG.replace("# one", "# two"))
+    assert {unfit(SOLUTION, text, "Python") for text in answers} <= set(COUNTS)
 
 
 @pytest.mark.parametrize(
