@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from decompose.grammars import MAX_SOURCE_BYTES
 from labelers.commits.evidence.bearings import BROKEN, SAME_PROGRAM, bearings
 from labelers.commits.evidence.measures import Told, changed_spans
 from labelers.commits.evidence.tools import Answer, Linters, Reader
@@ -98,6 +99,8 @@ class Measurer:
     def _run(self, told: Told, versions: tuple[str, str]) -> None:
         """Run the first changed function that can be run alone and says something."""
         old, new = versions
+        if max(len(old), len(new)) > MAX_SOURCE_BYTES:
+            return
         self._reader.ask(old, "Python", "", ["alone"], other=new)
         answer = self._reader.answers()["alone"]
         for one in () if isinstance(answer, str) else answer["functions"]:
@@ -126,6 +129,11 @@ class Measurer:
     def _read(self, versions: tuple[str, str], language: str, path: str) -> list[dict[str, Answer]]:
         """What the tools say of two versions, by task."""
         keys = [_key(text, language, path) for text in versions]
+        for key, text in zip(keys, versions, strict=True):
+            if len(text) > MAX_SOURCE_BYTES:
+                self._known[key] = dict.fromkeys(
+                    ("syntax", "complexity", "security", "lint", "types"), "no_text"
+                )
         missing = {key: text for key, text in zip(keys, versions, strict=True) if key not in self._known}
         lint = self.config.lint and language == "Python" and bool(missing)
         if lint:

@@ -117,8 +117,10 @@ class Reader:
 
     def _started(self) -> subprocess.Popen[bytes]:
         root = Path(__file__).resolve().parents[3]
+        # More than the limit: it is for one whose parent is gone.
+        seconds = str(int(self.time_limit_s) + 5)
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "labelers.commits.evidence.worker", str(self.folder)],
+            [sys.executable, "-P", "-m", "labelers.commits.evidence.worker", str(self.folder), seconds],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The process in which versions of files are read: `python -m labelers.commits.evidence.worker FOLDER`.
+"""The process that reads versions of files: `python -m labelers.commits.evidence.worker FOLDER SECONDS`.
 
 In (standard input): frames of JSON, each a version with the tasks to do: `text`, `language`, `path`, `tasks`,
 and `other` where a task is about two versions. Out (standard output): for each task a frame, in order:
@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import resource
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -148,8 +149,8 @@ def write_frame(sink: IO[bytes], data: bytes) -> None:
     sink.flush()
 
 
-def main(folder: Path) -> None:
-    """Do tasks until there are none."""
+def main(folder: Path, time_limit_s: int) -> None:
+    """Do tasks until there are none; the kernel ends this process in a task that takes too long."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # What the tools print is not an answer.
@@ -161,8 +162,12 @@ def main(folder: Path) -> None:
     while (data := read_frame(sys.stdin.buffer, 1 << 28)) is not None:
         asked = json.loads(data)
         for task in asked["tasks"]:
-            write_frame(answers, json.dumps(_done(task, asked, folder)).encode())
+            # Whoever asked may be gone by then.
+            signal.alarm(time_limit_s)
+            answer = _done(task, asked, folder)
+            signal.alarm(0)
+            write_frame(answers, json.dumps(answer).encode())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))
