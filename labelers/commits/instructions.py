@@ -13,6 +13,7 @@ from typing import Any
 
 from labelers import prompts
 from labelers.commits.shared import MOST_CALLERS, Shared, shared_parts
+from labelers.commits.spoken import word_set
 from schemas.ids import rng
 
 STYLES = ("ticket", "question", "search", "assignment", "plain")
@@ -38,6 +39,13 @@ _IMPORTED = re.compile(
     re.MULTILINE,
 )
 _DOCSTRING = re.compile(r"(?:\ufeff)?(?:[^\S\n]*(?:#[^\n]*)?\n)*[rRuU]?(\"\"\"|''')(.*?)\1", re.DOTALL)
+_NO_NAMES = word_set(
+    """
+    if for while switch return else catch sizeof var let func def static
+    as is in to of the a an and or that which with from it this
+    """
+)
+"""Keywords, and what follows the words `class` and `type` in comments."""
 _SCANNED = 200_000
 """Characters of a file that are searched for names; a whole request needs no more."""
 _TOP = 20_000
@@ -55,8 +63,7 @@ def defined_names(code: str, language: str) -> list[str]:
     ]
     if language in ("C", "C++", "Java", "C#"):
         found += [(match.start(), match.group(1)) for match in _C_FUNCTION.finditer(text)]
-    keywords = {"if", "for", "while", "switch", "return", "else", "catch", "sizeof"}
-    return list(dict.fromkeys(name for _, name in sorted(found) if name not in keywords))
+    return list(dict.fromkeys(name for _, name in sorted(found) if name not in _NO_NAMES))
 
 
 def imported_modules(code: str) -> list[str]:

@@ -197,7 +197,7 @@ class _Wanted:
         pull = sides.pull(text)
         counts["instructions_written"] += 1
         # Of these three the mean pull of all texts is made.
-        counts.update(words=pull.words, words_of_old_alone=pull.old, words_of_new_alone=pull.new)
+        counts.update(distinct_words=pull.words, old_only_words=pull.old, new_only_words=pull.new)
 
     def _refuse(self, code: str, last: tuple[str, list[Leak]] | None, counts: Counter[str]) -> None:
         self.refused.append(code)
@@ -230,7 +230,7 @@ def write(
 
     Args:
         counts: added are `instructions_written`, `instructions_missing`, `texts_refused`, `refused_<reason>`
-            for each reason of a text, and `words`, `words_of_old_alone`, `words_of_new_alone`: how many
+            for each reason of a text, and `distinct_words`, `old_only_words`, `new_only_words`: how many
             distinctive words the written texts have, and how many of these stand in one version alone.
 
     Raises:

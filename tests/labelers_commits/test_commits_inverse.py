@@ -107,7 +107,7 @@ def test_a_clean_text_becomes_an_instruction_with_how_it_was_made() -> None:
     assert (made.id, made.piece) == (proposal().id, None)
     assert len(asked) == 1
     assert counts["instructions_written"] == 1
-    assert counts["words_of_new_alone"] == counts["words_of_old_alone"] == 0 < counts["words"]
+    assert counts["new_only_words"] == counts["old_only_words"] == 0 < counts["distinct_words"]
 
 
 def test_a_text_that_leaks_is_asked_for_again_with_what_is_wrong() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelers.commits.instructions import STYLES, instruction
+from labelers.commits.instructions import STYLES, defined_names, instruction
 from labelers.commits.leaks import Sides
 from labelers.commits.shared import MOST_PARTS, shared_parts
 
@@ -100,6 +100,11 @@ def test_signatures_and_doc_comments_of_other_languages(language: str) -> None:
     (part,) = shared_parts(old, re.sub(r"\bx\b", "y", old), language)
     assert part.signature == signature
     assert part.doc == "Adds one."
+
+
+def test_words_behind_class_in_a_comment_are_no_names() -> None:
+    code = '"""\nclass as the first argument\ntype of it\n"""\nclass Real:\n    pass\n'
+    assert defined_names(code, "Python") == ["Real"]
 
 
 def test_only_the_innermost_definition_that_differs_is_shown() -> None:
