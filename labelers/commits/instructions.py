@@ -111,6 +111,9 @@ def instruction(
     if docs and language == "Python" and (summary := _docstring(old)) != _docstring(new):
         summary = ""
     parts = shared_parts(old, new, language)
+    if gap and parts:
+        # Other names stand in an excerpt only to hold its place.
+        names = [prompts.one_line(part.name) for part in parts]
     return prompts.render(
         "excerpt" if gap else "instruction",
         gap=gap,

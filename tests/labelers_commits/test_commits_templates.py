@@ -102,6 +102,12 @@ def test_signatures_and_doc_comments_of_other_languages(language: str) -> None:
     assert part.doc == "Adds one."
 
 
+def test_request_for_an_excerpt_names_what_differs_and_not_what_stands_around_it() -> None:
+    text = instruction(row(OLD, NEW), 0, GAP, style="ticket")
+    assert text.startswith("Please provide `Stack.push` of `src/a.py` of the project project")
+    assert "`Stack`" in instruction(row(OLD, NEW), 0, style="ticket")
+
+
 def test_words_behind_class_in_a_comment_are_no_names() -> None:
     code = '"""\nclass as the first argument\ntype of it\n"""\nclass Real:\n    pass\n'
     assert defined_names(code, "Python") == ["Real"]
