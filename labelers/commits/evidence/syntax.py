@@ -10,6 +10,7 @@ outline too. Time is linear in the tree and nothing recurses; the parser's own t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 
@@ -51,6 +52,13 @@ _WHOLE = re.compile(
 _READ_BY_TOOLS = re.compile(
     rb"#!|//go:|//\s*\+build|#.{0,40}(?:frozen_string_literal|coding) ?[:=]|//export |\s*/\*\s*@(?:flow|jsx)"
 )
+
+
+@functools.cache
+def _is_whole(kind: str) -> bool:
+    return _WHOLE.fullmatch(kind) is not None
+
+
 _WORD = re.compile(rb"\w")
 _NOT_LINE_END = re.compile(rb"[^\n]")
 _WINDOW = 6
@@ -105,7 +113,7 @@ class _Reader:
         if end <= start and not node.is_missing:
             return
         text = self.data[start:end]
-        if not text.strip() and not _WHOLE.fullmatch(kind):
+        if not text.strip() and not _is_whole(kind):
             # Some grammars have tokens for the ends of lines.
             return
         self.tokens += 1
@@ -114,7 +122,7 @@ class _Reader:
         self.last = end
         for row in range(node.start_point.row, node.end_point.row + (node.end_point.column > 0)):
             rows[row] |= 1
-        if end - start > 1 and _WHOLE.fullmatch(kind):
+        if end - start > 1 and _is_whole(kind):
             self.inside[start + 1 : end - 1] = b"\1" * (end - start - 2)
 
     def comment(self, node: Node, rows: bytearray, *, counts: bool) -> None:
@@ -184,7 +192,7 @@ def outline(text: str, language: str, path: str = "") -> Outline:
             reader.comment(node, rows, counts=own)
         elif docstring and node.id == docstring:
             reader.comment(node, rows, counts=False)
-        elif node.child_count == 0 or (node.is_named and _WHOLE.fullmatch(kind)):
+        elif node.child_count == 0 or (node.is_named and _is_whole(kind)):
             reader.leaf(node, kind if node.is_named else "", rows)
             reader.nesting = max(reader.nesting, level)
         else:

@@ -272,7 +272,7 @@ def _is_time(output: Any) -> bool:
     """Whether an output is one of `measured_time_of`."""
     if type(output) is not list or [type(one) for one in output] != [float, int]:
         return False
-    return 0 <= output[0] < math.inf and 0 < output[1] < 1 << 30
+    return bool(0 <= output[0] < math.inf and 0 < output[1] < 1 << 30)
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:
