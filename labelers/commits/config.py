@@ -12,11 +12,20 @@ class LabelConfig:
 
     Attributes:
         criteria_file: TOML file of criteria; empty means the five built in.
-        min_score: an edit gets its best criterion when that score reaches this, else none.
+        classifier: who scores; empty for the built-in one, `terms` for weighted terms, or a folder that
+            `train criteria` made.
+        min_score: an edit gets its best criterion when that score reaches this, else none; 0 for the
+            threshold that was measured for the classifier and is stored with it.
     """
 
     criteria_file: str = ""
-    min_score: float = 0.5
+    classifier: str = ""
+    min_score: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a score that is no probability."""
+        if not 0 <= self.min_score <= 1:
+            raise ValueError("min_score must be between 0 and 1")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,14 +15,18 @@ from schemas.records import CriterionScore, Label
 
 
 def label(edit: Mapping[str, Any], criteria: Sequence[Criterion], config: LabelConfig) -> Label:
-    """The built-in classifier's label of an edit."""
-    scored = classifier.classify(edit, criteria)
+    """The label of an edit by the classifier that the settings name.
+
+    Raises:
+        AssayError: they name a folder that holds none.
+    """
+    scored = classifier.classify(edit, criteria, config.classifier)
     best = max(criteria, key=lambda criterion: scored.scores[criterion.code]).code
-    supported = scored.scores[best] >= config.min_score
+    supported = scored.scores[best] >= (config.min_score or scored.thresholds[best])
     return Label(
         id=edit["id"],
-        labeler=classifier.VERSION,
-        method="rule",
+        labeler=scored.labeler,
+        method=scored.method,
         criterion=best if supported else None,
         confidence=scored.scores[best] if supported else 0.0,
         single_intent=scored.single_intent,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from labelers.commits import criteria, pairs
+from labelers.commits import classifier, criteria, pairs
 from labelers.commits.config import BuildConfig, EvidenceConfig, InstructConfig, LabelConfig, VoteConfig
 from labelers.commits.decide import Decision
 from labelers.commits.labelling import label
@@ -31,11 +31,12 @@ from schemas.verdicts import kept_of
 _DECIDED = "verdicts/decontaminate"
 
 
-def _with_criteria(units: list[Unit], criteria_file: str) -> list[Unit]:
-    """The criteria are an input too: a changed file gives other keys."""
-    found = criteria.load(criteria_file)
+def _with_criteria(units: list[Unit], config: LabelConfig) -> list[Unit]:
+    """The criteria and the classifier are inputs too: a changed file gives other keys."""
+    found = criteria.load(config.criteria_file)
     digest = digest_json([dataclasses.asdict(one) for one in found])
-    return [dataclasses.replace(unit, inputs={**unit.inputs, "criteria": digest}) for unit in units]
+    told = {"criteria": digest, "classifier": classifier.version(config.classifier)}
+    return [dataclasses.replace(unit, inputs={**unit.inputs, **told}) for unit in units]
 
 
 def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
@@ -52,7 +53,7 @@ def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit
         rows = counted.kept if left is None else min(left, counted.kept)
         left = None if left is None else left - rows
         units.append(dataclasses.replace(part, rows=rows, payload={**part.payload, "limit": rows}))
-    return _with_criteria(units, config.criteria_file)
+    return _with_criteria(units, config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,7 @@ def plan_evidence(run: RunDir, settings: Settings, limit: int | None) -> list[Un
         RunDirError: `label` or `cut` has not finished.
     """
     units = run.units_per_part("labels", ("edits", "excerpts"), limit)
-    return _with_criteria(units, settings.label.criteria_file)
+    return _with_criteria(units, settings.label)
 
 
 def plan_vote(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
@@ -101,7 +102,7 @@ def plan_instruct(run: RunDir, settings: Settings, limit: int | None) -> list[Un
         RunDirError: a stage before it has not finished.
     """
     before = ("edits", "excerpts", "evidence", *(("votes",) if settings.judges else ()))
-    return _with_criteria(run.units_per_part("labels", before, limit), settings.label.criteria_file)
+    return _with_criteria(run.units_per_part("labels", before, limit), settings.label)
 
 
 def plan_build(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
@@ -124,7 +125,7 @@ def plan_build(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]
         dataclasses.replace(unit, payload={**unit.payload, **told}, inputs={**unit.inputs, "splits": digest})
         for unit in units
     ]
-    return _with_criteria(units, settings.label.criteria_file)
+    return _with_criteria(units, settings.label)
 
 
 @contextlib.contextmanager
@@ -313,7 +314,7 @@ class WriteInstructions(_ViewStep):
         for unit in units:
             for _, found in self.decided(unit):
                 if not isinstance(found, Drop):
-                    yield from requests(found, self.criteria, settings.instruct, settings.seed)
+                    yield from requests((one for one, _ in found), settings.instruct, settings.seed)
 
 
 class BuildPairs(_ViewStep):

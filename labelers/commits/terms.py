@@ -41,10 +41,10 @@ _FEATURE = re.compile(
 _TESTS = re.compile(
     r"(^|/)(tests?|testing|test_?suite|specs?|examples?|benchmarks?|docs?)(/|$)|(^|[/_])test_|[_.-](test|spec)s?\.\w+$|Tests?\.\w+$"
 )
-_AND = re.compile(r"[,;](?=\s)|(?<=\s)[&+](?=\s)|\b(?:and|also|plus)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\([^()]*\)|<[^<>]*>|`[^`]*`")
+LISTED = re.compile(r"[,;](?=\s)|(?<=\s)[&+](?=\s)|\b(?:and|also|plus)\b", re.IGNORECASE)
+ASIDE = re.compile(r"\([^()]*\)|<[^<>]*>|`[^`]*`")
 """Arguments, types and quoted code: a comma in them lists no purposes."""
-_BULLET = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,3}[.)])[^\S\n]+\S", re.MULTILINE)
+BULLET = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,3}[.)])[^\S\n]+\S", re.MULTILINE)
 _TRAILER = re.compile(r"^[A-Z][\w-]+(-by|-on|-id|-Id)?: .*$", re.MULTILINE)
 
 
@@ -79,8 +79,8 @@ def hits(terms: Sequence[str], text: str) -> list[str]:
 def _single_intent(subject: str, body: str, hunks: int, ranked: Sequence[float]) -> float:
     """One purpose is doubted when the message lists several things or two criteria are about as likely."""
     doubt = 2.2
-    doubt -= 1.2 * min(2, len(_AND.findall(_ASIDE.sub("", subject))))
-    doubt -= 0.5 * min(4, max(0, len(_BULLET.findall(body)) - 1))
+    doubt -= 1.2 * min(2, len(LISTED.findall(ASIDE.sub("", subject))))
+    doubt -= 0.5 * min(4, max(0, len(BULLET.findall(body)) - 1))
     doubt -= 0.25 * max(0.0, math.log2(max(1, hunks)) - 2)
     if len(ranked) > 1 and ranked[1] > 0.5:
         doubt -= 2.0 * ranked[1]

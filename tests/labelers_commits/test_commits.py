@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelers.commits import classifier, criteria, pairs
+from labelers.commits import classifier, criteria, pairs, terms
 from labelers.commits.config import BuildConfig, LabelConfig
 from labelers.commits.instructions import STYLES, defined_names, imported_modules, instruction
 from labelers.commits.labelling import label
@@ -107,15 +107,15 @@ def test_blank_lines_do_not_make_a_message_slow() -> None:
 
 
 def test_inflections_of_a_term_are_one_piece_of_evidence() -> None:
-    once = classifier.classify(edit(message="Move stream entries"), BUILT_IN)
-    twice = classifier.classify(edit(message="Move streams: stream entries"), BUILT_IN)
+    once = terms.classify(edit(message="Move stream entries"), BUILT_IN)
+    twice = terms.classify(edit(message="Move streams: stream entries"), BUILT_IN)
     assert once.scores["ME"] == twice.scores["ME"]
 
 
 @pytest.mark.parametrize("code", ["libc++17", "Map<Enum, Obj>", "render(view, cache, id)", "`a & b`"])
 def test_code_in_a_subject_lists_no_purposes(code: str) -> None:
-    plain = classifier.classify(edit(message="Fix crash with it"), BUILT_IN)
-    coded = classifier.classify(edit(message=f"Fix crash with {code}"), BUILT_IN)
+    plain = terms.classify(edit(message="Fix crash with it"), BUILT_IN)
+    coded = terms.classify(edit(message=f"Fix crash with {code}"), BUILT_IN)
     assert coded.single_intent == plain.single_intent
 
 

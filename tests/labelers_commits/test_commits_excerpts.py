@@ -186,7 +186,7 @@ def test_evidence_of_a_piece_is_the_built_in_classifiers() -> None:
     outcome = pairs.pair(
         row, given, BUILT_IN, BuildConfig(), 0, [excerpt(0, 2), excerpt(1, 2)], split="train"
     )
-    assert {one.evidence.method for one in records(outcome)} == {"rule"}
+    assert {one.evidence.method for one in records(outcome)} == {"classifier"}
 
 
 def test_gaps_are_comments() -> None:

@@ -1,0 +1,1 @@
+"""How the criterion classifier is trained and measured: weak labels, annotated rows, heads, reports."""
