@@ -133,21 +133,24 @@ def matrix(cells: list[dict[str, Any]], row: str = "language", column: str = "as
 
 
 def moved(moves: list[dict[str, Any]]) -> dict[str, Any]:
-    """How measures moved, as a table of measures by criteria; those known of few views are left out."""
+    """How measures moved, as a table of measures by criteria; those that moved nowhere are left out."""
     by_measure: Counter[str] = Counter()
     by_criterion: Counter[str] = Counter()
+    views: dict[str, int] = {}
     for one in moves:
-        by_measure[one["measure"]] += one["rows"]
+        by_measure[one["measure"]] += one["lower"] + one["higher"]
         by_criterion[one["criterion"]] += one["rows"]
+        views[one["criterion"]] = max(views.get(one["criterion"], 0), one["rows"])
     criteria = _folded(by_criterion, _MOVED)
+    measures = [one for one in _folded(by_measure, _ROWS) if by_measure[one]]
     found = {(one["measure"], one["criterion"]): one for one in moves}
     return {
-        "columns": [(clip(one, _HEADING), one) for one in criteria],
+        "columns": [(clip(one, _HEADING), views[one]) for one in criteria],
         "rows": [
             {"name": clip(one, _HEADING), "cells": [found.get((one, criterion)) for criterion in criteria]}
-            for one in _folded(by_measure, _ROWS)
+            for one in measures
         ],
-        "left_out": max(0, len(by_measure) - _ROWS) + max(0, len(by_criterion) - _MOVED),
+        "left_out": len(by_measure) - len(measures),
     }
 
 

@@ -22,7 +22,7 @@ PROGRAM_LINES = 120
 LINE_CHARS = 160
 FAILURE_CHARS = 300
 CONFLICTS = 3
-MEASURES = 30
+MEASURES = 40
 BEARINGS = 16
 VOTES = 24
 STEPS = 12
@@ -148,7 +148,12 @@ def _rests_on(evidence: dict[str, Any]) -> dict[str, Any]:
         "names": [name(one, 80) for one in evidence["names"][:8]],
         "trade_offs": [name(one, 40) for one in evidence["trade_offs"][:8]],
         "measures": [
-            {"name": name(one["name"], 40), "old": _figure(one["old"]), "new": _figure(one["new"])}
+            {
+                "name": name(one["name"], 40),
+                "old": _figure(one["old"]),
+                "new": _figure(one["new"]),
+                "same": one["old"] == one["new"],
+            }
             for one in evidence["measures"][:MEASURES]
         ],
         "bearings": [

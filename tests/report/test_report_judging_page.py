@@ -17,6 +17,7 @@ from judging_runs import (
     evidence,
     imported,
     measure,
+    review,
     synthetic,
     votes,
 )
@@ -44,7 +45,7 @@ def test_a_pairs_card_shows_what_it_rests_on(tmp_path: Path) -> None:
     ]
     rests = {
         "merged_by": "pr:7",
-        "measures": [measure("complexity", 4.0, 2.5), measure("lint", None, 1.0)],
+        "measures": [measure("complexity", 4.0, 2.5), measure("lint", None, 1.0), measure("nesting", 2, 2)],
         "bearings": [bearing("FC", "agrees", ["tests", "lint"]), bearing("RM", "silent", ())],
         "votes": counts,
         "share": 0.875,
@@ -60,7 +61,7 @@ def test_a_pairs_card_shows_what_it_rests_on(tmp_path: Path) -> None:
     assert "Instruction: inverse, style terse, by m inverse 3" in card
     assert "At the cost of RM." in card
     assert "FCagreestests, lint RMsilent" in card
-    assert "complexity42.5 lint–1" in card
+    assert "complexity42.5 lint–1 The same in both: nesting 2." in card
     assert "Votes: 87.5% for the chosen version" in card
     assert "jFC20001010 jRM02000101" in card
 
@@ -112,15 +113,22 @@ def test_measures_are_shown_before_and_after(tmp_path: Path) -> None:
     assert "nesting4 → 3 ↓ 33.3% ↑ 33.3%" in text.replace("3↓", "3 ↓")
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("abc"), st.sampled_from(["FC", "RE", "x"]), st.integers(1, 99)), max_size=9
-    )
-)
-def test_measures_that_moved_have_one_cell_a_criterion(cells: list[tuple[str, str, int]]) -> None:
+@given(st.dictionaries(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), st.integers(0, 3)))
+def test_measures_that_moved_have_one_cell_a_criterion(ways: dict[tuple[str, str], int]) -> None:
     moves = [
-        {"measure": m, "criterion": c, "rows": n} for (m, c), n in {(m, c): n for m, c, n in cells}.items()
+        {"measure": measure, "criterion": criterion, "rows": 9, "lower": way % 2, "higher": way // 2}
+        for (measure, criterion), way in ways.items()
     ]
     table = moved(moves)
     shown = [cell for row in table["rows"] for cell in row["cells"] if cell]
-    assert sorted(shown, key=repr) == sorted(moves, key=repr)
+    kept = {measure for (measure, _), way in ways.items() if way}
+    assert sorted(shown, key=repr) == sorted((one for one in moves if one["measure"] in kept), key=repr)
+    assert table["left_out"] == len({measure for measure, _ in ways}) - len(kept)
+
+
+def test_one_judge_has_no_kappa(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    finish(run, "vote", {VOTES: [votes(0, counts=ballots(), reviews=[review()])]})
+    text = check(render(collect(run))).text
+    assert "Each judge" in text
+    assert "Fleiss" not in text
