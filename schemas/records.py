@@ -231,7 +231,6 @@ class Votes:
     worse: list[str] = column("other criteria under which the judges prefer the old version: trade-offs")
     prompts: list[str] = column("templates that the judges were asked by, with their versions")
     calls: Int32 = column("answers that these decisions rest on, repairs left out")
-    cost_usd: float | None = column("what the answers cost when they were asked; null when no price is known")
 
 
 @record(table="instructions", sort=("edit_id", "id"))

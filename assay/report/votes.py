@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assay.report.plain import name, number, share_bins, top
+from assay.report.plain import name, share_bins, top
 from assay.report.tables import NAMES, Reader, cells, counted, grouped, named
 
 SAMPLE = 10_000
@@ -109,8 +109,8 @@ def votes(reader: Reader) -> dict[str, Any]:
     shares = {"confirmed": [0] * 10, "others": [0] * 10}
     strength, specificity, ballots = Ratings(), Ratings(), _Ballots()
     prompts: Counter[str] = Counter()
-    at_a_cost, calls, cost, priced = Counter[bool](), 0, 0.0, 0
-    columns = ["criterion", "decision", "share", "strength", "specificity", "calls", "cost_usd"]
+    at_a_cost, calls = Counter[bool](), 0
+    columns = ["criterion", "decision", "share", "strength", "specificity", "calls"]
     columns += [f"counts.list.element.{one}" for one in ("judge", "criterion", *_WORDS)]
     columns += [f"reviews.list.element.{one}" for one in ("judge", "purposes")]
     columns += [f"{one}.list.element" for one in ("better", "worse", "prompts")]
@@ -133,9 +133,6 @@ def votes(reader: Reader) -> dict[str, Any]:
         worse = pc.greater(pc.list_value_length(batch["worse"]), 0)
         at_a_cost.update(counted(confirmed.filter(worse)))
         calls += sum(max(one, 0) for one in batch["calls"].to_pylist())
-        for value in batch["cost_usd"].to_pylist():
-            if (dollars := number(value)) is not None and 0 <= dollars < 1e12:
-                cost, priced = cost + dollars, priced + 1
     rows = decisions.total()
     by_decision: Counter[str] = Counter()
     for (_, decision), many in decisions.items():
@@ -152,8 +149,6 @@ def votes(reader: Reader) -> dict[str, Any]:
         "judges": ballots.facts(),
         "prompts": top(prompts, NAMES),
         "calls": calls,
-        "cost_usd": round(cost, 6) if priced else None,
-        "priced": priced,
         "agreement": _agreement(reader, rows, ballots.judges()[:JUDGES]),
     }
 

@@ -396,7 +396,6 @@ def test_rules_answer_without_a_model() -> None:
     with Client(ModelConfig(model="rules")) as client:
         rows = voted([client], [*many(1), unsure, mixed])
     assert [row["decision"] for row in rows] == ["confirmed", "tied", "several_purposes"]
-    assert {row["cost_usd"] for row in rows} == {0.0}
 
 
 def test_nothing_is_asked_about_nothing() -> None:
@@ -553,7 +552,6 @@ def test_a_run_out_of_budget_goes_on_where_it_stopped(judges: int, tmp_path: Pat
         assert rows == voted(clients, many(6))
         for client in clients:
             client.close()
-    assert all(row["cost_usd"] == pytest.approx(0.0065 * 7 * judges) for row in rows)
 
 
 def test_a_judge_that_cannot_be_asked_ends_it_and_answers_of_the_other_are_kept(

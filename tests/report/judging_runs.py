@@ -102,7 +102,6 @@ def votes(number: int = 0, **changed: Any) -> Votes:
         "worse": [],
         "prompts": ["vote 1", "review 1"],
         "calls": 10,
-        "cost_usd": 0.25,
     }
     return Votes(**{**values, **changed})
 

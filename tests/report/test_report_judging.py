@@ -70,7 +70,7 @@ def test_decisions_are_counted_by_criterion_and_shares_by_decision(tmp_path: Pat
     assert rows_of(found["worse"], "criterion", "other") == {("RE", "ME"): 1, ("RE", "RM"): 2}
     assert rows_of(found["better"], "criterion", "other") == {("FC", "RM"): 1}
     assert found["with_worse"] == {"confirmed": 1, "others": 1}
-    assert (found["calls"], found["cost_usd"], found["priced"]) == (40, 1.0, 4)
+    assert found["calls"] == 40
 
 
 def test_a_judges_votes_on_the_own_criterion_stand_apart_from_others(tmp_path: Path) -> None:
@@ -154,17 +154,16 @@ def test_many_judges_are_compared_up_to_twelve(tmp_path: Path) -> None:
 
 def test_half_a_review_and_rows_without_votes_break_nothing(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    odd = {"share": float("nan"), "strength": float("inf"), "specificity": -3.0, "cost_usd": float("nan")}
+    odd = {"share": float("nan"), "strength": float("inf"), "specificity": -3.0}
     rows = [
         votes(0, counts=[], reviews=[], **odd),
         votes(1, reviews=[review(purposes=None), review("k", specificity=None)]),
-        votes(2, counts=ballots("j", "FC", (-1, -2, -3, -4), (2**31 - 1, 0, 0, 0)), cost_usd=None),
+        votes(2, counts=ballots("j", "FC", (-1, -2, -3, -4), (2**31 - 1, 0, 0, 0))),
     ]
     finish(run, "vote", {VOTES: rows})
     found = collect(run)
     json.dumps(found, allow_nan=False)
     assert sum(found["votes"]["share"]["confirmed"]) == 2
-    assert found["votes"]["priced"] == 1
 
 
 def test_nobody_voted(tmp_path: Path) -> None:

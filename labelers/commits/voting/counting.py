@@ -44,7 +44,6 @@ def votes_of(
     other = [one.code for one in others_of(proposal, criteria)]
     preferred = {code: _preferred([one for one in counts if one.criterion == code]) for code in other}
     every = [reply for _, replies in answers for reply in replies]
-    costs = [reply.cost_usd for reply in every if reply.cost_usd is not None]
     return Votes(
         id=proposal.id,
         edit_id=proposal.view.edit["id"],
@@ -60,7 +59,6 @@ def votes_of(
         worse=[code for code in other if preferred[code] == "old"],
         prompts=templates(criteria, config),
         calls=sum(reply.error is None for reply in every),
-        cost_usd=sum(costs) if costs else None,
     )
 
 
