@@ -329,8 +329,8 @@ STAGES: dict[str, Stage] = {
             name="build",
             considers="labels",
             outputs=outputs_of("pairs"),
-            code=_COMMITS,
-            libraries=("pyarrow", "jinja2"),
+            code=(*_COMMITS, "decompose"),
+            libraries=("pyarrow", "jinja2", *_GRAMMARS),
             settings=lambda recipe: [*_views(recipe), recipe.instruct, *_voting(recipe), *_writing(recipe)],
             plan=lambda run, recipe, limit: _commits().plan_build(run, _view_settings(recipe), limit),
             step=lambda recipe, root: _commits().BuildPairs(_view_settings(recipe), root),
@@ -418,7 +418,13 @@ STAGES: dict[str, Stage] = {
             step=lambda recipe, root: _synthetic().SynthesizePairs(
                 recipe.synthesize, root, recipe.seed, recipe.label, recipe.build, recipe.model
             ),
-            asks=lambda recipe: (recipe.model, recipe.synthesize.bugs),
+            requests=lambda recipe, root, units: (
+                _synthetic()
+                .SynthesizePairs(
+                    recipe.synthesize, root, recipe.seed, recipe.label, recipe.build, recipe.model
+                )
+                .requests(units)
+            ),
         ),
         Stage(
             name="preferences",

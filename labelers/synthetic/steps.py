@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from labelers.commits import criteria
 from labelers.commits.config import BuildConfig, LabelConfig
-from labelers.llm import ModelConfig
+from labelers.llm import ModelConfig, Request
 from labelers.programs.steps import client_of
-from labelers.synthetic.bugs import plant
+from labelers.synthetic.bugs import plant, requests
 from labelers.synthetic.config import SynthesizeConfig
 from labelers.synthetic.pairs import Synthesizer
 from schemas import shards
@@ -94,18 +94,27 @@ class SynthesizePairs(UnitStep):
         with client_of(self.model if config.bugs else _NONE, self.run_dir) as client:
             while batch := list(itertools.islice(programs, _PROGRAMS_AT_ONCE)):
                 rows = self._labelled(unit, {program["id"] for program in batch})
-                # No bug is asked for where no pair can be made.
-                asked = [
-                    (program, problems[program["problem_id"]])
-                    for program in batch
-                    if program["problem_id"] in problems and rows[program["id"]]
-                ]
+                asked = _askable(batch, problems, rows)
                 planted = plant(client, asked, config.bugs, self.seed, counts) if client else {}
                 for program in batch:
                     problem: Mapping[str, Any] | None = problems.get(program["problem_id"])
                     mine = planted.get(program["id"], ())
                     yield made.pairs(program, problem, rows[program["id"]], mine)
         self.count(counts + made.counts)
+
+    def requests(self, units: Sequence[Unit]) -> list[tuple[ModelConfig, Iterator[Request]]]:
+        """What the model would be asked for units."""
+        if not self.model.enabled or not self.config.bugs:
+            return []
+        return [(self.model, self._asked(units))]
+
+    def _asked(self, units: Sequence[Unit]) -> Iterator[Request]:
+        for unit in units:
+            problems = {row["id"]: row for row in self._rows(unit, "problems")}
+            programs = itertools.islice(self._rows(unit, "programs"), unit.payload["limit"])
+            while batch := list(itertools.islice(programs, _PROGRAMS_AT_ONCE)):
+                rows = self._labelled(unit, {program["id"] for program in batch})
+                yield from requests(_askable(batch, problems, rows), self.config.bugs, self.seed)
 
     def _labelled(self, unit: Unit, wanted: set[str]) -> dict[str, list[dict[str, Any]]]:
         """Rows of `steps` of these programs, in the order of their shards."""
@@ -115,3 +124,16 @@ class SynthesizePairs(UnitStep):
                 if row["program_id"] in found:
                     found[row["program_id"]].append(row)
         return found
+
+
+def _askable(
+    batch: Sequence[Mapping[str, Any]],
+    problems: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Programs with their problems; no bug is asked for where no pair can be made."""
+    return [
+        (program, problems[program["problem_id"]])
+        for program in batch
+        if program["problem_id"] in problems and rows[program["id"]]
+    ]

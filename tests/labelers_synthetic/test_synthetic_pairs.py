@@ -329,6 +329,15 @@ def test_a_model_adds_pairs_and_its_recorded_answers_give_them_again(tmp_path: P
     assert any(row["rejected"] == BUG for row in first.rows("synthetic"))
 
 
+def test_dry_run_asks_what_the_run_asks(run: RunDir) -> None:
+    step = SynthesizePairs(CONFIG, run.root, 0, model=ModelConfig(model="rules"))
+    ((model, asked),) = step.requests(plan_synthesize(run, None))
+    assert model.model == "rules"
+    problem, program, _ = small()
+    assert list(asked) == list(requests([(program, problem)], 1, 0))
+    assert SynthesizePairs(CONFIG, run.root, 0).requests(plan_synthesize(run, None)) == []
+
+
 def test_without_labelled_candidates_the_plan_says_what_to_run(tmp_path: Path) -> None:
     problem, program, _ = small()
     empty = new_run(tmp_path / "run")
