@@ -11,7 +11,8 @@ class LabelConfig:
     """How edits get a criterion.
 
     Attributes:
-        criteria_file: TOML file of criteria; empty means the five built in.
+        criteria_file: TOML file of criteria, `built-in` (as empty), the name of a shipped example such as
+            `error-handling`, `examples` for all of these, or several with commas between.
         classifier: who scores; empty for the built-in one, `terms` for weighted terms, or a folder that
             `train criteria` made.
         min_score: an edit gets its best criterion when that score reaches this, else none; 0 for the

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_llm import Action, LoopbackModel, fails, last, says
+from loopback_llm import Action, LoopbackModel, fails, garbage, last, says
 
 from labelers.commits import criteria
 from labelers.commits.config import InstructConfig
@@ -20,7 +20,8 @@ from labelers.commits.leaks import REASONS
 from labelers.commits.pieces import View
 from labelers.commits.proposals import Proposal
 from labelers.llm import Client, ModelConfig
-from labelers.llm.calls import ModelFault
+from labelers.llm.calls import BudgetSpent, Call, ModelFault
+from labelers.llm.prices import price_of
 from schemas.declare import validate
 from schemas.ids import content_id
 from schemas.records import Instruction
@@ -351,3 +352,46 @@ def test_language_that_the_recipe_asks_for_is_told_and_kept() -> None:
     assert "in German" in last(asked[0])
     assert made is not None
     assert made.spoken == "de"
+
+
+def test_server_that_errs_and_stammers_gives_the_rows_of_one_that_does_not() -> None:
+    undisturbed, counts, _ = written(flaky, MANY)
+    met: Counter[str] = Counter()
+
+    def troubled(asked: dict[str, Any]) -> Action:
+        key = content_id(*(message["content"] for message in asked["messages"]), str(asked.get("seed")))
+        met[key] += 1
+        if met[key] == 1:
+            return (
+                fails(429, retry_after="0"),
+                fails(500, retry_after="0"),
+                fails(503, retry_after="0"),
+                garbage(b"<html>"),
+            )[int(key, 16) % 4]
+        return flaky(asked)
+
+    made, troubled_counts, asked = written(troubled, MANY, retries=3)
+    assert made == undisturbed
+    assert troubled_counts == counts
+    assert len(asked) > len(MANY)
+
+
+def test_run_that_its_budget_stopped_goes_on_and_pays_nothing_twice(tmp_path: Path) -> None:
+    undisturbed, _, plain = written(flaky, MANY)
+    wanted = [(one, DECISION) for one in MANY]
+    calls = tmp_path / "calls.sqlite"
+    with LoopbackModel(flaky) as server:
+        prices: dict[str, Any] = {"price_in": 1e3, "price_out": 1e3, "concurrency": 2, "max_tokens": 1000}
+        # Enough for the dearest first call once ten others are paid.
+        config = server.config(**prices)
+        price = price_of(config)
+        assert price is not None
+        dearest = max(price.most(Call.of(one, config)) for one in requests(MANY, PLAIN, 0))
+        stopped = server.config(budget_usd=dearest + 10 * price.of(10, 5), **prices)
+        with Client(stopped, calls) as client, pytest.raises(BudgetSpent):
+            list(write(client, wanted, BUILT_IN, PLAIN, 0, Counter()))
+        assert 0 < len(server.asked) < len(plain)
+        with Client(server.config(**prices), calls) as client:
+            made = list(write(client, wanted, BUILT_IN, PLAIN, 0, Counter()))
+        assert len(server.asked) == len(plain)
+    assert made == undisturbed
