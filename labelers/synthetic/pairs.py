@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,6 +41,8 @@ STEPS, BUGS, HACKS = "steps", "bugs", "hacks"
 
 _RULED = (REFERENCE, VARIANT, MUTATION)
 _MOST_DETAIL = 500
+# Where an object lies in memory is another place in each run.
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 _TRIES = 4
 
 
@@ -288,7 +291,7 @@ class _Maker:
                     votes=[],
                     trade_offs=[],
                     made_by=f"{kind}: {made_by}",
-                    detail=f"{self.program['problem']}: {told}"[:_MOST_DETAIL],
+                    detail=_ADDRESS.sub("0x", f"{self.program['problem']}: {told}")[:_MOST_DETAIL],
                 ),
                 split=self.split,
             )

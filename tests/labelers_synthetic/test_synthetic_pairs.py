@@ -142,6 +142,15 @@ def test_bug_that_the_suite_does_not_see_is_counted_and_gives_no_pair() -> None:
     assert counts["bug_passes"] == 1
 
 
+def test_places_in_memory_are_no_part_of_what_is_told() -> None:
+    raising = SOLUTION.replace("return result", "raise ValueError(object())")
+    (one,) = made(SynthesizeConfig(cpu_s=1, steps=0, hacks=0), (Planted(raising, "m", 0),))[0]
+    again = made(SynthesizeConfig(cpu_s=1, steps=0, hacks=0), (Planted(raising, "m", 0),))[0]
+    assert [one] == again
+    assert one.evidence.detail is not None
+    assert "object at 0x>" in one.evidence.detail
+
+
 def test_same_pairs_for_the_same_seed_and_others_for_another() -> None:
     assert made() == made(dataclasses.replace(CONFIG, workers=2))
     assert made()[0] != made(seed=1)[0]
