@@ -87,19 +87,33 @@ def settings(port: int | None, budget: float, replay: Path | None = None) -> lis
     return [word for name, value in model.items() for word in ("--set", f"model.{name}={json.dumps(value)}")]
 
 
-def judged(root: Path, port: int) -> dict[str, Any]:
-    """(a): a judge that never fails."""
-    foretold = {}
-    for stages in (("split",), ("cut",), ("evidence",)):
-        assay(*stages, "--run-dir", root)
+def foretold(stage: str, root: Path, port: int) -> float:
+    """US dollars that a dry run says the stage is going to cost."""
+    told = json.loads(assay(stage, "--run-dir", root, *settings(port, 0), "--dry-run", "--json").stdout)
+    cost: float = told["stages"][0]["model_cost_usd"]
+    return cost
+
+
+def spent(root: Path) -> float:
+    """US dollars that the run has spent."""
+    path = root / "calls.sqlite"
+    cost: float = totals(path)["cost_usd"] if path.exists() else 0.0
+    return cost
+
+
+def judged(root: Path, port: int, pilot: int) -> dict[str, tuple[float, float, float, float]]:
+    """(a): a judge that never fails. Stage -> what a dry run foretold and what came; both after a pilot too."""
+    found = {}
+    for stage in ("split", "cut", "evidence"):
+        assay(stage, "--run-dir", root)
     for stage in ("vote", "instruct"):
-        plan = json.loads(assay(stage, "--run-dir", root, *settings(port, 0), "--dry-run", "--json").stdout)
-        before = totals(root / "calls.sqlite")["cost_usd"] if (root / "calls.sqlite").exists() else 0.0
-        foretold[stage] = [plan["stages"][0]["model_cost_usd"], -before]
+        blind, before = foretold(stage, root, port), spent(root)
+        assay(stage, "--run-dir", root, *settings(port, 0), "--limit", pilot)
+        informed, between = foretold(stage, root, port), spent(root)
         assay(stage, "--run-dir", root, *settings(port, 0))
-        foretold[stage][1] += totals(root / "calls.sqlite")["cost_usd"]
+        found[stage] = (blind, spent(root) - before, informed, spent(root) - between)
     assay("build", "--run-dir", root, *settings(port, 0))
-    return {"forecast": foretold, **totals(root / "calls.sqlite")}
+    return found
 
 
 def stormy(root: Path, port: int, whole: float, seed: int, kills: int) -> tuple[int, float]:
@@ -124,8 +138,8 @@ def stormy(root: Path, port: int, whole: float, seed: int, kills: int) -> tuple[
             killed += 1
             told = ""
         if (root / "calls.sqlite").exists() and budgets[0]:
-            spent = totals(root / "calls.sqlite")
-            over = max(over, spent["cost_usd"] + spent["lost_usd"] - budgets[0])
+            cost = totals(root / "calls.sqlite")
+            over = max(over, cost["cost_usd"] + cost["lost_usd"] - budgets[0])
         if process.returncode == 0:
             return killed, over
         if "budget" in told:
@@ -140,6 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repo", type=Path, required=True, help="git repository")
     parser.add_argument("--limit", type=int, default=400, help="labels to put before the judge, at most")
+    parser.add_argument("--pilot", type=int, default=20, help="labels asked about before a second dry run")
     parser.add_argument("--kills", type=int, default=4, help="how often the stormy run is killed")
     given = parser.parse_args()
     print(f"{cores()}; {given.repo}")
@@ -150,24 +165,25 @@ def main() -> None:
         calm, storm, again = (Path(shutil.copytree(base, base.with_name(name))) for name in "abc")
         with server() as port:
             began = time.monotonic()
-            told = judged(calm, port)
+            told = judged(calm, port, given.pilot)
             seconds, asked = time.monotonic() - began, counts(port)
-        expected = rows(calm)
+        expected, whole = rows(calm), spent(calm)
         made = ", ".join(f"{len(found):,} {table}" for table, found in expected.items())
-        print(f"undisturbed: {made}; {told['calls']:,} calls, ${told['cost_usd']:.4f}, {seconds:.0f} s")
-        print(f"  answered {asked['answered']:,} requests, {asked['twice']} of them again")
-        for stage, (foretold, real) in told["forecast"].items():
-            off = abs(foretold / real - 1) if real else 0.0
-            print(f"  {stage}: dry run ${foretold:.4f}, real ${real:.4f}, {off:.1%} apart")
+        print(f"undisturbed: {made}; {asked['answered']:,} answers, ${whole:.4f}, {seconds:.0f} s")
+        print(f"  {asked['twice']} of the answers were of requests answered before")
+        for stage, (blind, all_of_it, informed, rest) in told.items():
+            for how, said, came in (("blind", blind, all_of_it), ("after a pilot", informed, rest)):
+                off = abs(said / came - 1) if came else 0.0
+                print(f"  {stage}, {how}: dry run ${said:.4f}, came ${came:.4f}, {off:.1%} apart")
         with server("--storm") as port:
-            killed, over = stormy(storm, port, told["cost_usd"], 7, given.kills)
+            killed, over = stormy(storm, port, whole, 7, given.kills)
             asked = counts(port)
-        spent = totals(storm / "calls.sqlite")
+        cost = totals(storm / "calls.sqlite")
         same = rows(storm) == expected
         print(f"stormy: killed {killed} times; rows equal: {same}; spoilt {asked['spoilt']}")
         print(f"  {asked['twice']} of {asked['answered']:,} answers were of requests answered before")
-        print(f"  over the budget by ${max(0.0, over):.4f}; ${spent['cost_usd']:.4f} for answers, and")
-        print(f"  at most ${spent['lost_usd']:.4f} for those that never came")
+        print(f"  over the budget by ${max(0.0, over):.4f}; ${cost['cost_usd']:.4f} for answers, and")
+        print(f"  at most ${cost['lost_usd']:.4f} for those that never came")
         assay("build", "--run-dir", again, *settings(None, 0, calm / "calls.sqlite"))
         print(f"replay: rows equal: {rows(again) == expected}, with no server there")
 
