@@ -102,7 +102,7 @@ def spent(root: Path) -> float:
 
 
 def judged(root: Path, port: int, pilot: int) -> dict[str, tuple[float, float, float, float]]:
-    """(a): a judge that never fails. Stage -> what a dry run foretold and what came; both after a pilot too."""
+    """(a): a judge that never fails. Stage -> what a dry run foretold and what came, blind and not."""
     found = {}
     for stage in ("split", "cut", "evidence"):
         assay(stage, "--run-dir", root)
