@@ -5,6 +5,7 @@ Exit status: 0 done, 1 some units failed (the others are kept), 2 bad input or a
 imported here: commands import what they need.
 """
 
+import dataclasses
 import io
 import os
 import signal
@@ -17,7 +18,7 @@ from typing import Annotated, Literal
 import typer
 
 from assay import batches, sandbox_cli
-from assay.flags import DEFAULT_RUN, Flags, app, command_of
+from assay.flags import DEFAULT_RUN, Flags, app, command_of, inline
 
 
 @command_of("demo", "Do everything on one repository and the example problems: history to trained model.")
@@ -37,22 +38,84 @@ def demo(
 # Commands are listed in the order in which they are made.
 from assay import cli_commits, cli_programs  # noqa: E402, F401
 
+AnnotatedEdits = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--annotated",
+        help="For `criteria`: JSONL of edits with their criteria, by commit and path; may be repeated.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="For `criteria`: folder to write (default: in the run directory)."),
+]
 
-@command_of("train", "Train the reward model on the run's training pairs.")
-def train(flags: Flags) -> None:
+
+@command_of(
+    "train", "Train the reward model on the run's training pairs; or the criterion classifier on its edits."
+)
+def train(
+    flags: Flags,
+    what: Annotated[
+        Literal["rm", "criteria"], typer.Argument(help="Reward model or criterion classifier.")
+    ] = "rm",
+    backend: Annotated[
+        Literal["linear", "encoder"] | None,
+        typer.Option(help="For `criteria`: weights of features, or a fine-tuned encoder."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="For `criteria --backend encoder`: folder or Hub id of the encoder.")
+    ] = None,
+    annotated: AnnotatedEdits = None,
+    out: OutOption = None,
+) -> None:
     """Train a model."""
+    run_dir = flags.run_dir or DEFAULT_RUN
+    if what == "criteria":
+        from assay import criteria
+
+        given = {"backend": backend, "model": encoder}
+        named = {name: value for name, value in given.items() if value is not None}
+        asked = dataclasses.replace(flags, settings=[*inline("criteria", named), *(flags.settings or [])])
+        criteria.train(asked, run_dir, annotated or [], out)
+        return
+    _only_criteria(backend=backend, encoder=encoder, annotated=annotated, out=out)
     from assay.session import Session
 
-    with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
+    with Session(flags, run_dir, create=False) as session:
         session.train()
 
 
-@command_of("eval", "Score the test pairs with the run's model: accuracy by criterion and language.")
-def evaluate(flags: Flags) -> None:
-    """Evaluate the model."""
+def _only_criteria(**given: object) -> None:
+    """Refuse flags that mean nothing to a reward model, since whoever gave them meant something."""
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(f"--{name} goes with `criteria`, such as `assay train criteria`")
+
+
+@command_of(
+    "eval", "Score the test pairs with the run's model; or annotated edits with the criterion classifier."
+)
+def evaluate(
+    flags: Flags,
+    what: Annotated[
+        Literal["rm", "criteria"], typer.Argument(help="Reward model or criterion classifier.")
+    ] = "rm",
+    annotated: AnnotatedEdits = None,
+    out: OutOption = None,
+) -> None:
+    """Evaluate a model."""
+    run_dir = flags.run_dir or DEFAULT_RUN
+    if what == "criteria":
+        from assay import criteria
+
+        criteria.evaluate(flags, run_dir, annotated or [], out)
+        return
+    _only_criteria(annotated=annotated, out=out)
     from assay.session import Session
 
-    with Session(flags, flags.run_dir or DEFAULT_RUN, create=False) as session:
+    with Session(flags, run_dir, create=False) as session:
         session.evaluate()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labelers.commits.config import BuildConfig, EvidenceConfig, InstructConfig, LabelConfig, VoteConfig
+from labelers.commits.training.config import CriteriaConfig
 from labelers.llm.config import ModelConfig
 from labelers.programs.config import DecomposeConfig, SampleConfig, TestsConfig, VerifyConfig
 from labelers.synthetic.config import SynthesizeConfig
@@ -67,6 +68,7 @@ class Recipe:
     select: SelectConfig = SelectConfig()
     dedup: DedupConfig = DedupConfig()
     decontaminate: DecontaminateConfig = DecontaminateConfig()
+    criteria: CriteriaConfig = CriteriaConfig()
     label: LabelConfig = LabelConfig()
     split: SplitConfig = SplitConfig()
     cut: CutConfig = CutConfig()

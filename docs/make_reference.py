@@ -53,8 +53,8 @@ SETTINGS = {
     "verify": ("tests", "sample", "verify", "model", "policy"),
     "steps": ("importing", "decompose", "tests", "sample", "verify", "model", "policy"),
     "synthesize": ("synthesize", "model"),
-    "train": ("train",),
-    "eval": ("train",),
+    "train": ("train", "criteria"),
+    "eval": ("train", "label"),
 }
 RUNS = {
     "mine": ("repositories", "mine"),
