@@ -59,7 +59,7 @@ class Recording:
                 f"{self.path}: holds no answer of {call.model} to prompt {call.prompt_hash} (sample "
                 f"{call.sample}, {last[:60]!r}); replay needs the settings and inputs of the recorded run"
             )
-        kinds = (
+        kinds: tuple[tuple[type, ...], ...] = (
             (str,),
             (str,),
             (str, type(None)),
