@@ -241,7 +241,9 @@ class Instruction:
     edit_id: str = column("id of the edit")
     piece: Int32 | None = column("which piece of the edit; null for whole files")
     text: Text = column("the request")
-    kind: str = column("`inverse`: from the change; `recovered`: a statement that both versions solve")
+    kind: str = column(
+        "`inverse`: from the change; `recovered`: a statement that both versions solve; `template`: by rules"
+    )
     style: str = column("style that was drawn")
     by: str = column("model that wrote it")
     prompt_version: str = column("template that the model was asked by")

@@ -1,7 +1,7 @@
 """What becomes of a proposal, once judges and measures have spoken.
 
 In: a proposal, its row of `votes` where there are judges, its row of `evidence`. Out: a `Decision`, or a
-reason of `build` why no pair is made. `instruct` asks here first, so that no model writes instructions for nothing.
+reason of `build` why no pair is made. `instruct` asks here first, so that no model writes for nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from labelers.commits.config import BuildConfig
 from labelers.commits.evidence.bearings import SAME_PROGRAM
 from labelers.commits.proposals import Proposal
+from labelers.llm.config import RULES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,9 @@ def decide(
         if votes["decision"] != "confirmed":
             return f"judged_{votes['decision']}", f"{own} at {votes['share']:.2f} of the votes"
         judges = "+".join(dict.fromkeys(one["judge"] for one in votes["counts"]))
-        made = Decision(votes["criterion"], votes["share"], judges, "model")
+        # Rules in a judge's place repeat what the labeler says: no model has spoken.
+        method = "rule" if judges == RULES else "model"
+        made = Decision(votes["criterion"], votes["share"], judges, method)
         worse += votes["worse"]
     if evidence is not None:
         if evidence["veto"] is not None:

@@ -26,6 +26,7 @@ from labelers.commits.pieces import gap_mark
 from labelers.commits.proposals import Proposal
 from labelers.commits.spoken import spoken
 from labelers.llm.calls import Message, Reply, Request
+from labelers.llm.config import RULES
 from labelers.llm.fencing import fence
 from schemas.ids import content_id, rng
 from schemas.records import Instruction
@@ -186,7 +187,8 @@ class _Wanted:
             edit_id=view.edit["id"],
             piece=view.piece,
             text=text,
-            kind=self.kind,
+            # Rules have no text of their own: what they answer with is the template's.
+            kind="template" if reply.model == RULES else self.kind,
             style=self.style,
             by=reply.model,
             prompt_version=prompts.version(PROMPTS[self.kind]),
