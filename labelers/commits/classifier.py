@@ -22,6 +22,7 @@ from labelers.commits.terms import VERSION as TERMS_VERSION
 TERMS = "terms"
 """Name of the classifier that has no heads."""
 TERMS_THRESHOLD = 0.5
+ENCODER_FILE = "criteria_encoder.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +79,10 @@ def scorer(classifier: str = "") -> Scorer | None:
     if not classifier:
         return linear_scorer.built_in()
     folder = Path(classifier)
+    if (folder / ENCODER_FILE).is_file():
+        from labelers.commits.training import encoder
+
+        return encoder.load(folder)
     return linear_scorer.load(folder)
 
 

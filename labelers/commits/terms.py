@@ -45,7 +45,7 @@ LISTED = re.compile(r"[,;](?=\s)|(?<=\s)[&+](?=\s)|\b(?:and|also|plus)\b", re.IG
 ASIDE = re.compile(r"\([^()]*\)|<[^<>]*>|`[^`]*`")
 """Arguments, types and quoted code: a comma in them lists no purposes."""
 BULLET = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,3}[.)])[^\S\n]+\S", re.MULTILINE)
-_TRAILER = re.compile(r"^[A-Z][\w-]+(-by|-on|-id|-Id)?: .*$", re.MULTILINE)
+TRAILER = re.compile(r"^[A-Z][\w-]+(-by|-on|-id|-Id)?: .*$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ def classify(edit: Mapping[str, Any], criteria: Sequence[Criterion]) -> Scored:
     The score of a criterion is `sigmoid(PRIOR + sum of weights of its evidence)`.
     """
     subject = edit["subject"]
-    body = _TRAILER.sub("", edit["message"][len(subject) :])
+    body = TRAILER.sub("", edit["message"][len(subject) :])
     removed, added = changed_lines(edit)
     told = [line for line in (*removed, *added) if line.strip()]
     hashed = edit["language"] in _HASHED

@@ -16,6 +16,8 @@ from typing import Any
 
 BEFORE = 4_000
 """Characters before a hunk that are read to know whether it begins inside a comment."""
+FAR_BEFORE = 40_000
+"""The same for Python, whose long strings begin and end alike."""
 MOST_CHANGED = 24_000
 """Characters of one side's changed lines that are looked at."""
 MOST_HUNKS = 40
@@ -109,8 +111,9 @@ def _floor(text: str, begin: int, family: str) -> int:
     floor = max(0, begin - BEFORE)
     if family == "python":
         # From inside a docstring its closing quotes would look like opening ones; a `def` is outside.
-        heads = [text.rfind(head, floor, begin) for head in ("\ndef ", "\nclass ", "\n    def ")]
-        floor = max(floor, *(head + 1 for head in heads))
+        far = max(0, begin - FAR_BEFORE)
+        head = max(text.rfind(head, far, begin) for head in ("\ndef ", "\nclass ", "\n    def "))
+        floor = head + 1 if head >= 0 else floor * (far > 0)
     return text.find("\n", floor - 1, begin) + 1 or begin if floor else 0
 
 

@@ -148,7 +148,6 @@ class _Data:
 
     weak: Any
     known: Any
-    chance: NDArray[np.float64]
     judged: list[Judged]
     words: NDArray[np.bool_]
     said: NDArray[np.bool_]
@@ -158,16 +157,14 @@ class _Data:
     def targets(self, code: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """What annotators said of a head, and the weight of each row."""
         weight = np.array([SURE[row.confidence] for row in self.judged])
-        if code == SINGLE:
-            return np.array([row.single_intent for row in self.judged], dtype=bool), weight
-        own = np.array([row.criterion == code for row in self.judged], dtype=bool)
-        beside = np.array(
-            [row.criterion != metrics.NONE and code in row.also for row in self.judged], dtype=bool
-        )
-        return own | beside, np.where(beside, BESIDE * weight, weight)
+        truth = _truth(self.judged, code)
+        beside = truth & np.array([code in row.also for row in self.judged], dtype=bool)
+        return truth, np.where(beside, BESIDE * weight, weight)
 
 
-def _first(data: _Data, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _first(
+    data: _Data, rows: NDArray[np.int64], chances: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights (features x 2 criteria) and biases of the regressions on weak labels."""
     from scipy import sparse
 
@@ -179,7 +176,7 @@ def _first(data: _Data, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], N
         seen = data.weak[rows][:, chosen]
         twice = sparse.vstack([seen, seen]).tocsr()
         for number in range(len(CODES)):
-            chance = data.chance[rows, number]
+            chance = chances[rows, number]
             # A row that is a criterion with probability p is p of a row that is and 1 - p of one that is not.
             weight = np.concatenate([chance, 1 - chance])
             truth = np.repeat([True, False], len(rows))
@@ -217,6 +214,24 @@ def _platt(score: NDArray[np.float64], truth: NDArray[np.bool_]) -> tuple[float,
     return float(slope[0]), offset
 
 
+def calibrated(
+    scores: NDArray[np.float64], judged: Sequence[Judged]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(slope a head, offset a head, probabilities) from out-of-fold scores, rows x heads (Platt, 1999)."""
+    fitted = [_platt(scores[:, number], _truth(judged, code)) for number, code in enumerate((*CODES, SINGLE))]
+    slope, offset = (np.array(column) for column in zip(*fitted, strict=True))
+    return slope, offset, _sigmoid(slope * scores + offset)
+
+
+def _truth(judged: Sequence[Judged], code: str) -> NDArray[np.bool_]:
+    """What annotators said of a head."""
+    if code == SINGLE:
+        return np.array([row.single_intent for row in judged], dtype=bool)
+    return np.array(
+        [row.criterion != metrics.NONE and code in (row.criterion, *row.also) for row in judged], dtype=bool
+    )
+
+
 def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
     made: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(x, -30, 30)))
     return made
@@ -237,18 +252,23 @@ def train(examples: Sequence[Example], config: CriteriaConfig, progress: Callabl
         )
     progress(f"{len(loose):,} edits with weak labels, {len(known):,} annotated, {len(names):,} features")
     judged = [example.judged for example in known if example.judged is not None]
-    told = {
-        len(loose) + n: {
-            code: row.criterion != metrics.NONE and code in (row.criterion, *row.also) for code in CODES
-        }
-        for n, row in enumerate(judged)
-    }
     cast = np.array([votes(example.features) for example in (*loose, *known)], dtype=np.int8)
-    chance, rules = weak.combine(cast, told)
+    fold = folds_of([example.group for example in known], config.folds)
+
+    def weighed(left_out: int) -> tuple[NDArray[np.float64], dict[str, dict[str, float]]]:
+        """Weak labels by rules that annotations of the other folds weigh."""
+        told = {
+            len(loose) + n: {code: bool(truths[code][n]) for code in CODES}
+            for n in np.flatnonzero(fold != left_out).tolist()
+        }
+        chances, rules = weak.combine(cast, told)
+        return chances[: len(loose)], rules
+
+    truths = {code: _truth(judged, code) for code in CODES}
+    chances, rules = weighed(-1)
     data = _Data(
         weak=_matrix(loose, names),
         known=_matrix(known, names),
-        chance=chance[: len(loose)],
         judged=judged,
         words=np.array([name.startswith(_WORD) for name in names]),
         said=np.array([name.startswith(_SAID) or " terms, " in name for name in names]),
@@ -256,26 +276,21 @@ def train(examples: Sequence[Example], config: CriteriaConfig, progress: Callabl
         ruled=np.array([" rule: " in name for name in names]),
     )
     everything = np.arange(len(loose))
-    first = _first(data, everything)
+    first = _first(data, everything, chances)
     if len(known) < FEW:
         return _weak_only(data, first, names, rules, [e.group for e in loose], config, progress)
-    fold = folds_of([example.group for example in known], config.folds)
     of_group = {example.group: int(number) for example, number in zip(known, fold, strict=True)}
     loose_fold = np.array([of_group.get(example.group, -1) for example in loose])
     heads = (*CODES, SINGLE)
     scores = np.zeros((len(known), len(heads)))
     for number in sorted(set(fold.tolist())):
         progress(f"fold {number + 1} of {config.folds}")
-        # Weak labels of the annotated rows' repositories are known by rules that annotations weigh; the rows
-        # left out are not among them, and their repositories are in neither step.
-        part = _first(data, np.flatnonzero(loose_fold != number))
+        part = _first(data, np.flatnonzero(loose_fold != number), weighed(number)[0])
         weights, bias = _heads(data, part, np.flatnonzero(fold != number))
         left = np.flatnonzero(fold == number)
         scores[left] = data.known[left] @ weights + bias
     weights, bias = _heads(data, first, np.arange(len(known)))
-    fitted = [_platt(scores[:, n], data.targets(code)[0]) for n, code in enumerate(heads)]
-    slope, offset = (np.array(column) for column in zip(*fitted, strict=True))
-    chances = _sigmoid(slope * scores + offset)
+    slope, offset, chances = calibrated(scores, judged)
     threshold = metrics.threshold_for(chances[:, :-1], CODES, judged, config.precision)
     model = _model(names, weights, bias, slope, offset, threshold, config, len(loose), len(known))
     return Trained(model, chances[:, :-1], chances[:, -1], rules)

@@ -85,6 +85,11 @@ def train_criteria(
     Raises:
         AssayError: too little to train on, or `out` cannot be written.
     """
+    if config.backend == "encoder":
+        from labelers.commits.training import encoder
+
+        drawn = sample(edits, annotated, config, encoder.prepared, progress)
+        return encoder.train(drawn, config, out, progress)
     found = sample(edits, annotated, config, features_of, progress)
     made = linear.train([linear.Example(*one) for one in found], config, progress)
     judged = [one for _, _, one in found if one is not None]

@@ -42,7 +42,7 @@ def combine(
         # Probability that the rule votes, given that the criterion holds and that it does not.
         rate = np.clip((weight @ voted) / weight.sum(), 1e-4, 1 - 1e-4)
         truth = np.array([known[row][code] for row in rows], dtype=np.float64)
-        share = float(truth.mean()) if len(rows) >= 50 else _PRIOR[code]
+        share = min(max(float(truth.mean()), 0.01), 0.99) if len(rows) >= 50 else _PRIOR[code]
         trust = np.array([1 - RULES[n].trust if RULES[n].against else RULES[n].trust for n in columns])
         guess = np.stack(
             [np.clip(rate * (1 - trust) / (1 - share), 1e-4, 0.98), np.clip(rate * trust / share, 1e-4, 0.98)]
