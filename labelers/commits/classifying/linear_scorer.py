@@ -42,7 +42,9 @@ _QUIET = (
         "one line changed",
         "a large change",
     ),
-    "names an issue",
+    *("names an issue", "items in the body", "actions in the body", "purposes listed", "an action in a list"),
+    *("FC rule: strong terms", "RE rule: strong terms", "ME rule: strong terms", "SH rule: strong terms"),
+    "RM rule: strong terms",
 )
 """Features that say how large or how ordinary an edit is: they count, but no person would name them."""
 
@@ -109,6 +111,8 @@ def _worded(
         return [" ".join(said["subject"].get(word, word) for word in rest.split(" "))]
     if kind == "body":
         return [said["body"].get(rest, rest)]
+    if name[:2] in ("+ ", "- ") and not name[2:].replace("_", "").isalnum():
+        return []
     if mark and kind in ("scope", "named"):
         return [said["subject"].get(rest, rest)]
     return [name]
