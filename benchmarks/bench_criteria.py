@@ -100,9 +100,9 @@ def main() -> None:
             groups.append(group)
             judged.append(one.judged)
     missing = len(given)
-    print(
-        f"{cores()}, {len(rows)} labelled commits of {len(set(groups))} repositories, {missing} not in the run"
-    )
+    print(f"{cores()}, {len(rows)} commits of {len(set(groups))} repositories, {missing} not in the run")
+    if not rows:
+        return
     own = criteria.load()
     classifier.classify(rows[0], own, options.classifier)
     began = time.perf_counter()
