@@ -166,7 +166,9 @@ class Reply:
             `unavailable` where another attempt may get one, `no_rule` where no rule answers, `waiting` where
             it waits for a batch, else empty.
         parsed: for a request with a schema, the value that fits it.
-        error: why there is no answer, or none that fits the schema; None when all is well.
+        error: why there is no answer, or none that is of use: it is empty, a refusal, or does not fit the
+            schema; None when all is well.
+        answered: the model's own answer came, of use or not; an answer that its server held back is none.
         tokens_in: tokens of the prompt, a repair included.
         tokens_out: tokens of the answer.
         cost_usd: what it cost when it was asked; None when the price is not known.
@@ -180,6 +182,7 @@ class Reply:
     finish: str = ""
     parsed: Any = None
     error: str | None = None
+    answered: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None

@@ -12,7 +12,8 @@ from labelers.llm import structured
 from labelers.llm.calls import Call, Reply
 from labelers.llm.store import Stored
 
-_REFUSALS = ("refusal", "content_filter")
+_HELD_BACK = "content_filter"
+_REFUSALS = ("refusal", _HELD_BACK)
 _MAX_TOLD = 200
 
 
@@ -22,6 +23,7 @@ def reply_of(call: Call, stored: Stored) -> tuple[Reply, str | None]:
         text=stored.text,
         finish=stored.finish,
         error=stored.error,
+        answered=stored.error is None and stored.finish != _HELD_BACK,
         tokens_in=stored.tokens_in,
         tokens_out=stored.tokens_out,
         cost_usd=stored.cost_usd,

@@ -2,7 +2,8 @@
 
 In: programs with their problems. Out: `Completion`s, as the model wrote them, by program; the number of a
 sample is part of what is asked, so that each is answered, cached and resumed by itself. The prompt is the
-`prompt` column of the `steps` table, word for word: what is trained on is what was asked.
+`prompt` column of the `steps` table, word for word: what is trained on is what was asked. An answer that is
+empty or a refusal is a completion too: what the policy does is what is sampled.
 Wrong: a request that no attempt could answer is left out and counted.
 """
 
@@ -44,8 +45,8 @@ def complete(
     found: dict[str, list[Completion]] = {program["id"]: [] for program, _ in asked}
     for (program, number), request, reply in zip(origins, requests, client.ask(requests), strict=True):
         if counts is not None:
-            counts["completions_failed" if reply.error else "completions"] += 1
-        if reply.error is None:
+            counts["completions" if reply.answered else "completions_failed"] += 1
+        if reply.answered:
             found[program["id"]].append(
                 Completion(
                     problem=program["problem"],

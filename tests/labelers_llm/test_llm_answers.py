@@ -60,6 +60,8 @@ def test_no_answer_is_an_error_of_its_row(answer: Action, told: str, schema: dic
     assert good.error is None
     assert bad.error
     assert bad.parsed is None
+    # What the server held back is not what the model said.
+    assert (good.answered, bad.answered) == (True, b"content_filter" not in answer.body)
     if "refuses" in told:
         # Asked again it would refuse again.
         assert asked == 2
