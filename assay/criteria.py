@@ -22,6 +22,9 @@ from schemas.rundir import RunDir
 def train(flags: Flags, run_dir: Path, annotated: Sequence[Path], out: Path | None) -> None:
     """Train a classifier on the edits of a run.
 
+    Annotations that come with assay count where the run has their edits; of two of one edit the surer counts,
+    else the given one.
+
     Raises:
         AssayError: the run has no edits, annotations cannot be read, or there is too little to train on.
     """
@@ -31,7 +34,7 @@ def train(flags: Flags, run_dir: Path, annotated: Sequence[Path], out: Path | No
 
     run, recipe = _opened(flags, run_dir)
     place = out or run.root / "models" / "criteria"
-    known = data.read_annotations(annotated, CODES)
+    known = data.read_annotations([data.SHIPPED, *annotated], CODES)
     if flags.dry_run:
         edits = sum(part.sidecar.rows for part in run.parts("edits"))
         print(f"train criteria: {edits:,} edits and {len(known):,} annotations would go into {place}")

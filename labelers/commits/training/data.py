@@ -20,6 +20,8 @@ from schemas.records import Edit
 from schemas.rundir import RunDir
 
 MOST_LINE = 1 << 16
+SHIPPED = Path(__file__).with_name("annotated.jsonl")
+"""The annotations that the built-in classifier was trained on, of 37 public repositories."""
 Key = tuple[str, str]
 """Commit and path: what an annotation and an edit have in common, wherever the repository lies."""
 
