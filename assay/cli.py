@@ -89,9 +89,11 @@ def train(
 
 def _only_criteria(**given: object) -> None:
     """Refuse flags that mean nothing to a reward model, since whoever gave them meant something."""
+    from schemas.errors import AssayError
+
     for name, value in given.items():
         if value is not None:
-            raise typer.BadParameter(f"--{name} goes with `criteria`, such as `assay train criteria`")
+            raise AssayError(f"--{name} goes with `criteria`: assay train criteria, or assay eval criteria")
 
 
 @command_of(

@@ -243,14 +243,18 @@ def train(
     rows = _rows(found)
     judged = [one for _, _, one in found if one is not None]
     fold = linear.folds_of([found[number][0] for number in known], config.folds)
-    of_group = {found[number][0]: int(fold[place]) for place, number in enumerate(known)}
+    whole = len({found[number][0] for number in known}) > 1
+    of_group = {found[number][0]: int(fold[place]) for place, number in enumerate(known) if whole}
     scores = np.zeros((len(known), len(HEADS)))
     for number in sorted(set(fold.tolist())):
         progress(f"fold {number + 1} of {config.folds}")
-        kept = [
-            row for row, (group, _, _) in zip(rows, found, strict=True) if of_group.get(group, -1) != number
-        ]
         left = np.flatnonzero(fold == number)
+        aside = {known[place] for place in left.tolist()}
+        kept = [
+            row
+            for at, (row, (group, _, _)) in enumerate(zip(rows, found, strict=True))
+            if at not in aside and of_group.get(group, -1) != number
+        ]
         scores[left] = _fine_tuned(kept, config, f"fold {number}").scores([rows[known[n]][0] for n in left])
     progress("all edits")
     encoder = _fine_tuned(rows, config, "all")

@@ -6,7 +6,7 @@ out-of-fold probabilities that its calibration and threshold come from.
 Two steps. First, for each criterion one regression on all features and one on the diff alone learn the
 weak labels of tens of thousands of edits. Then a regression a head on the annotated edits sees their
 scores beside the features themselves. Both steps are linear in the features, so the result is one weight
-a feature and head. Every fold leaves out whole repositories, from both steps.
+a feature and head. Every fold leaves out whole repositories, from both steps, where there are several.
 """
 
 from __future__ import annotations
@@ -82,8 +82,13 @@ class Trained:
 
 
 def folds_of(groups: Sequence[str], folds: int) -> NDArray[np.int64]:
-    """The fold of each row: whole groups, the largest first, each to the fold with the fewest rows."""
+    """The fold of each row: whole groups, the largest first, each to the fold with the fewest rows.
+
+    Rows of one group alone are dealt out one by one, since nothing would be left to learn from.
+    """
     sizes = Counter(groups)
+    if len(sizes) == 1:
+        return np.arange(len(groups), dtype=np.int64) % folds
     load = [0] * folds
     given = {}
     for group in sorted(sizes, key=lambda name: (-sizes[name], name)):
@@ -248,7 +253,8 @@ def train(examples: Sequence[Example], config: CriteriaConfig, progress: Callabl
     names = vocabulary(examples, config)
     if len(loose) < FEW or not names:
         raise AssayError(
-            f"{len(loose)} edits with {len(names)} common features are too few to train on; mine more history"
+            f"{len(loose)} edits that nobody annotated, with {len(names)} common features, are too few to "
+            f"train on: {FEW} are needed at least; mine more history"
         )
     progress(f"{len(loose):,} edits with weak labels, {len(known):,} annotated, {len(names):,} features")
     judged = [example.judged for example in known if example.judged is not None]
@@ -279,13 +285,15 @@ def train(examples: Sequence[Example], config: CriteriaConfig, progress: Callabl
     first = _first(data, everything, chances)
     if len(known) < FEW:
         return _weak_only(data, first, names, rules, [e.group for e in loose], config, progress)
-    of_group = {example.group: int(number) for example, number in zip(known, fold, strict=True)}
+    whole = len({example.group for example in known}) > 1
+    of_group = {example.group: int(number) for example, number in zip(known, fold, strict=True) if whole}
     loose_fold = np.array([of_group.get(example.group, -1) for example in loose])
     heads = (*CODES, SINGLE)
     scores = np.zeros((len(known), len(heads)))
     for number in sorted(set(fold.tolist())):
         progress(f"fold {number + 1} of {config.folds}")
-        part = _first(data, np.flatnonzero(loose_fold != number), weighed(number)[0])
+        rest = np.flatnonzero(loose_fold != number)
+        part = _first(data, rest if len(rest) else everything, weighed(number)[0])
         weights, bias = _heads(data, part, np.flatnonzero(fold != number))
         left = np.flatnonzero(fold == number)
         scores[left] = data.known[left] @ weights + bias
