@@ -18,6 +18,7 @@ from decompose.mutate import Edit
 from decompose.python import parse_python
 from decompose.python_proposals import Proposals, number, plain, shown
 from decompose.python_slips import Slips
+from decompose.removal import without
 from decompose.source import Definition, Source
 
 _BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
@@ -239,8 +240,13 @@ class _Operators(Proposals):
             yield self.edit("return_none", values[0].start_byte, values[-1].end_byte, b"None")
 
     def _remove(self, node: Node) -> Iterator[Edit]:
-        if node.parent is not None and node.parent.type == "block":
+        if node.parent is None or node.parent.type != "block":
+            return
+        if _is_alone(node):
             yield self.edit("statement_remove", node.start_byte, node.end_byte, b"pass")
+            return
+        start, end = without(self.data, node.start_byte, node.end_byte)
+        yield self.edit("statement_remove", start, end, b"", f"`{shown(self.text(node))}` left out")
 
     def on_expression_statement(self, node: Node) -> Iterator[Edit]:
         inner = node.named_children[0] if node.named_children else node
@@ -319,3 +325,14 @@ class _Operators(Proposals):
         elif plain:
             at = colons[0].end_byte
             yield self.edit("slice_shift", at, at, b"-1", "stop before the last")
+
+
+def _is_alone(node: Node) -> bool:
+    """Whether a block holds no other statement."""
+    for step in ("prev_named_sibling", "next_named_sibling"):
+        other = getattr(node, step)
+        while other is not None and other.type == "comment":
+            other = getattr(other, step)
+        if other is not None:
+            return False
+    return True

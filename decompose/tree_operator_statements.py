@@ -12,6 +12,7 @@ from tree_sitter import Node
 
 from decompose import tree_operator_syntax as syntax
 from decompose.mutate import Edit
+from decompose.removal import without
 from decompose.tree_operator_base import Base, main_child, shown
 
 
@@ -42,8 +43,12 @@ class Statements(Base):
             yield self._without(node)
 
     def _without(self, node: Node) -> Edit:
-        text = self.text(node)
-        return self.swap("statement_remove", node, self.does.empty.encode(), f"`{shown(text)}` left out")
+        text, parent = self.text(node), self.parent(node)
+        detail = f"`{shown(text)}` left out"
+        if parent is None or parent.type not in self.does.blocks:
+            return self.swap("statement_remove", node, self.does.empty.encode(), detail)
+        start, end = without(self.data, node.start_byte, node.start_byte + len(text))
+        return self.edit("statement_remove", start, end, b"", node.start_point.row + 1, detail)
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a statement may be missing where it is."""
