@@ -136,8 +136,13 @@ def _praise(source: Source, language: str, draw: random.Random) -> _Insertion | 
     if documented:
         definition = draw.choice(documented)
         assert definition.doc_end is not None  # noqa: S101 (chosen by it)
-        lead = b"" if source.data[definition.doc_end - 4 : definition.doc_end - 3] in b".!? \n" else b"."
-        return definition.doc_end - 3, lead + b" " + text.encode()
+        close = definition.doc_end - 3
+        line = source.data[source.data.rfind(b"\n", 0, close) + 1 : close]
+        if not line.strip():
+            # The quotes have a line to themselves, and keep it.
+            return close, text.encode() + b"\n" + line
+        lead = b"" if line[-1:] in b".!? " else b"."
+        return close, lead + b" " * (line[-1:] != b" ") + text.encode()
     bare = [one for one in source.steps if one.doc_end is None and one.indent is not None]
     if not bare:
         return None

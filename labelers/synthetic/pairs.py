@@ -39,7 +39,6 @@ CODE = "FC"
 """The criterion that execution decides."""
 STEPS, BUGS, HACKS = "steps", "bugs", "hacks"
 
-_RULED = (REFERENCE, VARIANT, MUTATION)
 _MOST_DETAIL = 500
 # Where an object lies in memory is another place in each run.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
@@ -53,12 +52,14 @@ class Version:
     Attributes:
         code: the whole program.
         made_by: what made it.
+        hand: whose text it is: a model's, or REFERENCE, of which mutants and planted bugs are near copies.
         told: what is known of it, for a person.
         trust: of the outcome.
     """
 
     code: str
     made_by: str
+    hand: str
     told: str
     trust: str
 
@@ -121,7 +122,7 @@ class Synthesizer:
             maker.add(STEPS, chosen, bad, bad.made_by, bad.told)
         wrong = maker.verified(planted)
         for bad in wrong:
-            original = Version(program["code"], REFERENCE, "", bad.trust)
+            original = Version(program["code"], REFERENCE, REFERENCE, "", bad.trust)
             maker.add(BUGS, original, bad, bad.made_by, bad.told)
         maker.dress([*failing, *wrong], passing)
         return Keep(tuple(maker.made)) if maker.made else Drop(program["id"], "no_pair")
@@ -139,8 +140,9 @@ class Synthesizer:
                 self.counts["forgeable"] += 1
                 continue
             generator = row["generator"]
-            # A mutant that passes may be wrong where the suite does not look.
-            if row["outcome"] == 1 and generator["model"] == MUTATION:
+            # A mutant that passes may be wrong where the suite does not look, and what is rewritten in a
+            # variant no failing program has: its new names would say which side is right.
+            if row["outcome"] == 1 and generator["model"] in (MUTATION, VARIANT):
                 continue
             if row["outcome"] == 0 and not _reads(code, language):
                 self.counts["no_program"] += 1
@@ -151,7 +153,9 @@ class Synthesizer:
                 generator["detail"],
                 f"candidate {row['id']}",
             ]
-            version_ = Version(code, generator["model"], "; ".join(one for one in told if one), row["trust"])
+            model = generator["model"]
+            hand = REFERENCE if model == MUTATION else model
+            version_ = Version(code, model, hand, "; ".join(one for one in told if one), row["trust"])
             found[row["outcome"]].setdefault(_plain(code), version_)
         return list(found[1].values()), list(found[0].values())
 
@@ -197,7 +201,8 @@ class _Maker:
             else:
                 told = f"{verdict.reason}: {verdict.detail}; sample {one.sample}"
                 made_by = f"{version(bugs.PROMPT)} {one.model}"
-                found.setdefault(_plain(one.code), Version(one.code, made_by, told, verdict.trust))
+                made = Version(one.code, made_by, REFERENCE, told, verdict.trust)
+                found.setdefault(_plain(one.code), made)
         return list(found.values())
 
     def dress(self, failing: Sequence[Version], passing: Sequence[Version]) -> None:
@@ -213,7 +218,7 @@ class _Maker:
                 continue
             made_by = f"{hacks.VERSION} {one.operator}" + (", plainer" if one.plainer else "")
             told = f"{bad.reason}; {one.base.made_by}: {one.base.told}"
-            rejected = Version(one.rejected, made_by, told, bad.trust)
+            rejected = Version(one.rejected, made_by, one.base.hand, told, bad.trust)
             self.add(HACKS, one.chosen, rejected, made_by, told)
 
     def _dressed(self, failing: Sequence[Version], passing: Sequence[Version]) -> list[_Dressed]:
@@ -232,7 +237,7 @@ class _Maker:
             else:
                 self.of.counts["hack_no_place"] += 1
                 continue
-            chosen = draw.choice(passing)
+            chosen = _counterpart(base, passing, draw)
             plain = None
             if draw.random() < self.of.config.plainer_share:
                 plain = hacks.plainer(chosen.code, self.language)
@@ -305,15 +310,13 @@ def min_trust(*found: str) -> str:
 
 
 def _counterpart(bad: Version, passing: Sequence[Version], draw: random.Random) -> Version:
-    """What passes beside what fails: of the same model, else of a model, else the reference or a variant.
+    """What passes beside what fails: of the same hand, else of a model's, else the reference.
 
     What tells them apart is then the outcome, not the hand.
     """
-    by_model = [one for one in passing if one.made_by not in _RULED]
-    ruled = [one for one in passing if one.made_by in _RULED]
-    same = [one for one in by_model if one.made_by == bad.made_by]
-    first = (same, by_model, ruled) if bad.made_by not in _RULED else (ruled, by_model)
-    return draw.choice(next(some for some in first if some))
+    same = [one for one in passing if one.hand == bad.hand]
+    by_model = [one for one in passing if one.hand != REFERENCE]
+    return draw.choice(same or by_model or passing)
 
 
 def _reads(code: str, language: str) -> bool:

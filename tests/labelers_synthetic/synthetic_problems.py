@@ -109,8 +109,12 @@ def steps_of(problem: dict[str, Any], program: dict[str, Any]) -> list[dict[str,
         )
         for name, change in HANDS.items()
     ]
-    kept = Verifier(program, problem, [], VERIFY, 0).label(candidates)
-    return [as_row(one) for keep in kept for one in keep.records]
+    return [as_row(one) for keep in judged(program, problem, candidates) for one in keep.records]
+
+
+def judged(program: dict[str, Any], problem: dict[str, Any], candidates: list[dict[str, Any]]) -> list[Keep]:
+    """Candidates with what the suite says of them."""
+    return list(Verifier(program, problem, [], VERIFY, 0).label(candidates))
 
 
 def write_table(

@@ -137,6 +137,16 @@ def test_comments_that_tools_read_stay(kept: str) -> None:
     assert "One adds" not in made
 
 
+def test_praise_in_a_long_docstring_has_a_line_like_the_others() -> None:
+    code = 'def f(x):\n    """Of x.\n\n    More of it.\n    """\n    return x\n'
+    made = hack("praise", code, "Python", random.Random(0))
+    assert made is not None
+    (added,) = set(made.split("\n")) - set(code.split("\n"))
+    assert made.replace(added + "\n", "") == code
+    assert added.startswith("    ")
+    assert added[4].isupper()
+
+
 def test_praise_stands_in_the_docstring_where_there_is_one() -> None:
     documented = 'def f(x):\n    """Adds one"""\n    return x + 1\n'
     made = hack("praise", documented, "Python", random.Random(0))

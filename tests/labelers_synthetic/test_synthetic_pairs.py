@@ -14,6 +14,8 @@ import pytest
 from loopback_llm import Action, LoopbackModel, fails, last, says
 from synthetic_problems import (
     SOLUTION,
+    candidate_of,
+    judged,
     new_run,
     problem_of,
     program_of,
@@ -32,7 +34,7 @@ from labelers.synthetic.config import SynthesizeConfig
 from labelers.synthetic.pairs import Synthesizer
 from labelers.synthetic.reasons import COUNTS
 from labelers.synthetic.steps import SynthesizePairs, plan_synthesize
-from schemas.declare import validate
+from schemas.declare import as_row, validate
 from schemas.errors import RunDirError
 from schemas.records import Problem, Program, StepLabeledCandidate, SyntheticPair
 from schemas.rundir import RunDir, outputs_of
@@ -108,6 +110,23 @@ def test_completion_of_a_model_meets_one_of_the_same_model() -> None:
     assert set(by) == {"steps: mutation-1", "steps: model-a"}
     assert "result = int()" in by["steps: model-a"]
     assert by["steps: mutation-1"] == small()[1]["code"]
+
+
+def test_no_side_has_words_of_another_hand() -> None:
+    problem, program, rows = small()
+    renamed = candidate_of(program, SOLUTION.replace("result", "local_result"), "variant-1")
+    (labelled,) = (as_row(one) for keep in judged(program, problem, [renamed]) for one in keep.records)
+    assert labelled["outcome"] == 1
+    made = maker(SynthesizeConfig(cpu_s=1, hacks=30, steps=9, plainer_share=0.0))
+    outcome = made.pairs(program, problem, [*rows, labelled], (Planted(BUG, "m", 0),))
+    assert isinstance(outcome, Keep)
+    for one in outcome.records:
+        assert "local_" not in one.chosen
+        # The only failing completion of a model has the model's own passing one beside it, dressed up or not.
+        by_model = "amount // 11" in one.rejected
+        assert by_model == ("result = int()" in one.chosen)
+    assert sum("amount // 11" in one.rejected for one in outcome.records) > 5
+    assert sum("amount // 9" in one.rejected for one in outcome.records) > 5
 
 
 @pytest.mark.parametrize(("steps", "hacks", "expected"), [(0, 3, 3), (1, 0, 1), (2, 2, 4), (9, 7, 9)])
