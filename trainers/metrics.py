@@ -129,3 +129,31 @@ def correlation(left: Floats, right: Floats) -> float | None:
     if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
         return None
     return float(np.corrcoef(left, right)[0, 1])
+
+
+def length_bias(
+    chosen: Floats, rejected: Floats, chosen_length: Floats, rejected_length: Floats, seed: int
+) -> dict[str, Any]:
+    """How far accuracy goes with length.
+
+    Keys: `baselines` (accuracies of `longer_wins` and `shorter_wins`), `by_length` (the scores' accuracy
+    where the chosen side is longer, shorter, or as long), `length_correlation` (Pearson's r of the score
+    margin and the length difference). A score that does not beat both baselines may have learned length.
+    """
+    gap = chosen_length - rejected_length
+    rules = {"longer_wins": gap, "shorter_wins": -gap}
+    names = ("chosen_shorter", "same_length", "chosen_longer")
+    groups = [names[int(sign) + 1] for sign in np.sign(gap)]
+    return {
+        "baselines": {
+            name: _accuracy(summary(side, np.zeros_like(side), seed, name)) for name, side in rules.items()
+        },
+        "by_length": {
+            name: _accuracy(row) for name, row in by_group(chosen, rejected, groups, seed, "length").items()
+        },
+        "length_correlation": correlation(chosen - rejected, gap),
+    }
+
+
+def _accuracy(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in ("pairs", "accuracy", "accuracy_strict", "ties", "ci95")}
