@@ -151,7 +151,7 @@ def test_huge_logits_give_finite_losses() -> None:
 @settings(deadline=None)
 def test_drift_has_scipys_distance_and_is_nothing_between_equal_scores(rows: list) -> None:
     old, new = np.array(rows, dtype=float).T
-    assert calibration.drift(old, new)["ks"] == pytest.approx(ks_2samp(old, new).statistic)
+    assert calibration.drift(old, new)["ks"] == pytest.approx(ks_2samp(old, new, method="asymp").statistic)
     same = calibration.drift(old, old)
     assert (same["largest"], same["ks"], same["psi"]) == (0.0, 0.0, 0.0)
 
