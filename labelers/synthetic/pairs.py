@@ -202,7 +202,8 @@ class _Maker:
                 told = f"{verdict.reason}: {verdict.detail}; sample {one.sample}"
                 made_by = f"{version(bugs.PROMPT)} {one.model}"
                 made = Version(one.code, made_by, REFERENCE, told, verdict.trust)
-                found.setdefault(_plain(one.code), made)
+                if found.setdefault(_plain(one.code), made) is not made:
+                    self.of.counts["repeated"] += 1
         return list(found.values())
 
     def dress(self, failing: Sequence[Version], passing: Sequence[Version]) -> None:

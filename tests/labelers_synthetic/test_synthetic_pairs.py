@@ -161,6 +161,13 @@ def test_bug_that_the_suite_does_not_see_is_counted_and_gives_no_pair() -> None:
     assert counts["bug_passes"] == 1
 
 
+def test_bug_that_was_planted_before_is_counted() -> None:
+    pairs, counts = made(
+        SynthesizeConfig(cpu_s=1, steps=0, hacks=0), (Planted(BUG, "m", 0), Planted(BUG + "\n", "m", 1))
+    )
+    assert (len(pairs), counts["pairs_bugs"], counts["repeated"]) == (1, 1, 1)
+
+
 def test_places_in_memory_are_no_part_of_what_is_told() -> None:
     raising = SOLUTION.replace("return result", "raise ValueError(object())")
     (one,) = made(SynthesizeConfig(cpu_s=1, steps=0, hacks=0), (Planted(raising, "m", 0),))[0]
