@@ -166,6 +166,5 @@ def _mutated(program: Mapping[str, Any], seed: int, number: int) -> str | None:
         return None
     if not possible:
         return None
-    return fence(
-        apply(program["code"], [possible[draw.randrange(len(possible)) - number]]), program["language"]
-    )
+    drawn = possible[(draw.randrange(len(possible)) - number) % len(possible)]
+    return fence(apply(program["code"], [drawn]), program["language"])

@@ -297,6 +297,13 @@ def test_rules_answer_with_a_mutant_that_the_suite_may_refuse() -> None:
     )
 
 
+def test_more_bugs_can_be_asked_for_than_there_are_mutants() -> None:
+    problem, program, _ = small()
+    asked = list(requests([(program, problem)], 200, 0))
+    assert len(asked) == 200
+    assert len({one.rule for one in asked[:5]}) == 5
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     return write_run(tmp_path_factory.mktemp("synthetic") / "run")
