@@ -149,4 +149,6 @@ def with_models(flags: Flags, budget: float | None, **named: str | None) -> Flag
         given: dict[str, Any] = {"model": named.get(table), "base_url": named.get(f"{table}_url")}
         given["budget_usd"] = budget
         settings += inline(table, {name: value for name, value in given.items() if value is not None})
+    if budget is not None:
+        settings += inline("judges", {"budget_usd": budget})
     return dataclasses.replace(flags, settings=[*settings, *(flags.settings or [])])

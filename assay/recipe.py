@@ -135,6 +135,8 @@ class Recipe:
     def override(self, settings: Sequence[str]) -> Recipe:
         """Change settings given as `table.key=value` (value in TOML, bare text where that fails).
 
+        `judges.key=value` changes each of the judges.
+
         Raises:
             AssayError: a setting that is not of that form, unknown, or of another type.
         """
@@ -147,6 +149,9 @@ class Recipe:
             data: dict[str, Any] = {key: _value(text.strip())}
             for table in reversed(tables):
                 data = {table: data}
+            if isinstance(each := data.get("judges"), dict):
+                from_mapping(ModelConfig, each, f"--set {setting}")  # refused without any judge too
+                data["judges"] = [{**_plain(judge), **each} for judge in recipe.judges]
             recipe = from_mapping(Recipe, _merged(_plain(recipe), data), f"--set {setting}")
         return recipe
 

@@ -23,7 +23,7 @@ from typing import Any
 from schemas import shards
 from schemas.errors import RunDirError, ShardError
 from schemas.records import SPLIT_TABLES, TABLES
-from schemas.stage import VERDICTS, Output, Unit, all_outputs, part_name
+from schemas.stage import VERDICTS, Output, Unit, all_outputs, maker_of, part_name
 
 RUN_FORMAT = 1
 SPLITS = ("train", "test")
@@ -184,7 +184,7 @@ class RunDir:
         """
         parts = self.parts(table)
         if not parts:
-            raise RunDirError(f"{self.root}: no {table} yet; run the stage that makes them first")
+            raise RunDirError(f"{self.root}: no {table} yet; run `assay {maker_of(table)}` first")
         units, left = [], limit
         for part in parts:
             rows = part.sidecar.rows if left is None else min(left, part.sidecar.rows)
@@ -197,7 +197,7 @@ class RunDir:
                     found[name] = Part(path, shards.read_sidecar(path))
                 except ShardError:
                     raise RunDirError(
-                        f"{self.root}: {name} lacks part {part.name}; run the stage that makes it first"
+                        f"{self.root}: {name} lacks part {part.name}; run `assay {maker_of(name)}` first"
                     ) from None
             payload: dict[str, Any] = {
                 name: str(one.path.relative_to(self.root)) for name, one in found.items()

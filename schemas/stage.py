@@ -54,6 +54,23 @@ ORDER = (
 """Stages in the order in which data passes them."""
 
 
+_MAKERS = {
+    made: stage
+    for stage, made in (
+        *(("mine", "edits"), ("label", "labels"), ("split", "splits"), ("cut", "excerpts")),
+        *(("vote", "votes"), ("instruct", "instructions"), ("build", "pairs")),
+        *(("decompose", "programs"), ("tests", "suites"), ("sample", "candidates"), ("verify", "steps")),
+        ("synthesize", "synthetic"),
+    )
+}
+
+
+def maker_of(table: str) -> str:
+    """The stage that makes a table, or what `verdicts/<stage>` names: most tables have a stage's name."""
+    _, _, stage = table.partition("/")
+    return stage or _MAKERS.get(table, table)
+
+
 def rank(stage: str) -> tuple[int, str]:
     """Where a stage stands when stages are listed: by `ORDER`, others after them by name."""
     return (ORDER.index(stage) if stage in ORDER else len(ORDER), stage)
