@@ -31,12 +31,34 @@ from schemas.verdicts import kept_of
 _DECIDED = "verdicts/decontaminate"
 
 
-def _with_criteria(units: list[Unit], config: LabelConfig) -> list[Unit]:
-    """The criteria and the classifier are inputs too: a changed file gives other keys."""
+def _labelled_by(config: LabelConfig) -> dict[str, str]:
+    """Digests of what gives labels: a changed file gives other keys."""
     found = criteria.load(config.criteria_file)
-    digest = digest_json([dataclasses.asdict(one) for one in found])
-    told = {"criteria": digest, "classifier": classifier.version(config.classifier)}
-    return [dataclasses.replace(unit, inputs={**unit.inputs, **told}) for unit in units]
+    return {
+        "criteria": digest_json([dataclasses.asdict(one) for one in found]),
+        "classifier": classifier.version(config.classifier),
+        "min_score": digest_json(config.min_score),
+    }
+
+
+def _labels(
+    run: RunDir, beside: Sequence[str], config: LabelConfig, limit: int | None, **more: str
+) -> list[Unit]:
+    """One unit a part of `labels`, with what stands beside it and further inputs.
+
+    Raises:
+        RunDirError: a stage before has not finished, or the labels are those of other settings: pieces would
+            be labelled otherwise than their edits, and by criteria that these know nothing of.
+    """
+    by = _labelled_by(config)
+    units = run.units_per_part("labels", tuple(beside), limit)
+    for part in run.parts("labels"):
+        if other := [name for name, digest in by.items() if part.sidecar.inputs.get(name) != digest]:
+            raise RunDirError(
+                f"{run.root}: its labels were given under other settings ({', '.join(other)}); "
+                "run `assay label` first"
+            )
+    return [dataclasses.replace(unit, inputs={**unit.inputs, **by, **more}) for unit in units]
 
 
 def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit]:
@@ -53,7 +75,8 @@ def plan_label(run: RunDir, config: LabelConfig, limit: int | None) -> list[Unit
         rows = counted.kept if left is None else min(left, counted.kept)
         left = None if left is None else left - rows
         units.append(dataclasses.replace(part, rows=rows, payload={**part.payload, "limit": rows}))
-    return _with_criteria(units, config)
+    by = _labelled_by(config)
+    return [dataclasses.replace(unit, inputs={**unit.inputs, **by}) for unit in units]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +107,9 @@ def plan_evidence(run: RunDir, settings: Settings, limit: int | None) -> list[Un
     """One unit a part of `labels`, with the edits that it labels and their excerpts.
 
     Raises:
-        RunDirError: `label` or `cut` has not finished.
+        RunDirError: `label` or `cut` has not finished, or the settings of labels have changed since.
     """
-    units = run.units_per_part("labels", ("edits", "excerpts"), limit)
-    return _with_criteria(units, settings.label)
+    return _labels(run, ("edits", "excerpts"), settings.label, limit)
 
 
 def plan_vote(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
@@ -99,33 +121,29 @@ def plan_instruct(run: RunDir, settings: Settings, limit: int | None) -> list[Un
     """As `plan_evidence`, with what was measured and voted.
 
     Raises:
-        RunDirError: a stage before it has not finished.
+        RunDirError: a stage before it has not finished, or the settings of labels have changed since.
     """
     before = ("edits", "excerpts", "evidence", *(("votes",) if settings.judges else ()))
-    return _with_criteria(run.units_per_part("labels", before, limit), settings.label)
+    return _labels(run, before, settings.label, limit)
 
 
 def plan_build(run: RunDir, settings: Settings, limit: int | None) -> list[Unit]:
     """As `plan_instruct`, with the instructions and the run's splits.
 
     Raises:
-        RunDirError: a stage before it has not finished.
+        RunDirError: a stage before it has not finished, or the settings of labels have changed since.
     """
     before = ["edits", "excerpts", "evidence"]
     before += ["votes"] if settings.judges else []
     before += ["instructions"] if settings.writer is not None else []
-    units = run.units_per_part("labels", tuple(before), limit)
     splits = run.part_path("split", Output("splits"), WHOLE)
     try:
         digest = shards.read_sidecar(splits).sha256
     except ShardError:
-        raise RunDirError(f"{run.root}: no splits yet; run split first") from None
+        raise RunDirError(f"{run.root}: no splits yet; run `assay split` first") from None
     told = {"splits": str(splits.relative_to(run.root))}
-    units = [
-        dataclasses.replace(unit, payload={**unit.payload, **told}, inputs={**unit.inputs, "splits": digest})
-        for unit in units
-    ]
-    return _with_criteria(units, settings.label)
+    units = _labels(run, before, settings.label, limit, splits=digest)
+    return [dataclasses.replace(unit, payload={**unit.payload, **told}) for unit in units]
 
 
 @contextlib.contextmanager
@@ -176,16 +194,20 @@ class _ViewStep(UnitStep):
         self.criteria = criteria.load(settings.label.criteria_file)
 
     def considered(self, unit: Unit) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]:
-        """Each label with its edit and excerpts, in the order of the edits."""
+        """Each label with its edit and excerpts, in the order of the edits.
+
+        A limit counts in this order, as it does for `split` and `cut`: all are to look at the same edits.
+        """
         labels = shards.iter_rows(self.run_dir / unit.payload["labels"], Label)
-        given = {row["id"]: row for row in itertools.islice(labels, unit.payload["limit"])}
+        given = {row["id"]: row for row in labels}
         # Sorted by edit and piece, as shards of excerpts are.
         cut: dict[str, list[dict[str, Any]]] = {}
         for excerpt in shards.iter_rows(self.run_dir / unit.payload["excerpts"], Excerpt):
             cut.setdefault(excerpt["edit_id"], []).append(excerpt)
-        for edit in shards.iter_rows(self.run_dir / unit.payload["edits"], Edit):
-            if (row := given.get(edit["id"])) is not None:
-                yield edit, row, cut.get(edit["id"], [])
+        edits = shards.iter_rows(self.run_dir / unit.payload["edits"], Edit)
+        labelled = (edit for edit in edits if edit["id"] in given)
+        for edit in itertools.islice(labelled, unit.payload["limit"]):
+            yield edit, given[edit["id"]], cut.get(edit["id"], [])
 
     def proposed(self, unit: Unit) -> Iterator[tuple[str, list[Proposal] | Drop]]:
         """Each label's edit with its proposals, or why it has none."""

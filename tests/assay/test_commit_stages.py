@@ -1,0 +1,96 @@
+"""The stages from `label` to `build` in a row: limits, changed settings, budgets, missing tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars
+import pytest
+from cli_runs import assay, make_repo
+
+from assay.flags import Flags, with_models
+from assay.recipe import Recipe
+from assay.stages import STAGES
+from labelers.llm import ModelConfig
+from schemas.errors import AssayError
+from schemas.stage import VERDICTS, all_outputs, maker_of
+
+QUICK = ("--set", "evidence.lint=false", "--set", "evidence.run=false")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 60 commits that is labelled."""
+    folder = tmp_path_factory.mktemp("commit-stages")
+    run = folder / "run"
+    assert assay("mine", make_repo(folder / "project.git", 60), "--run-dir", run).code == 0
+    assert assay("label", "--run-dir", run).code == 0
+    return run
+
+
+@pytest.fixture
+def run(labelled: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(labelled, tmp_path / "run"))
+
+
+def test_a_limit_is_the_same_edits_to_every_stage(run: Path) -> None:
+    done = assay("build", "--run-dir", run, "--model", "rules", "--limit", 15, "--json", *QUICK)
+    assert done.code == 0, done.err
+    drops = {reason for stage in json.loads(done.out)["stages"] for reason in stage["drops"]}
+    assert not drops & {"no_split", "too_long"}
+    cut = set(polars.read_parquet(run / "excerpts/*.parquet")["edit_id"])
+    for table in ("evidence", "votes"):
+        seen = set(polars.read_parquet(run / f"{table}/*.parquet")["edit_id"])
+        assert seen
+        assert seen <= cut
+
+
+@pytest.mark.parametrize(
+    "setting", ["label.criteria_file=error-handling", "label.classifier=terms", "label.min_score=0.9"]
+)
+def test_labels_given_under_other_settings_are_not_gone_on_with(setting: str, run: Path) -> None:
+    changed = ("--run-dir", run, "--set", setting)
+    assert assay("cut", "--run-dir", run).code == 0
+    for command in (("vote", "--model", "rules"), ("evidence", *QUICK), ("build", *QUICK)):
+        refused = assay(*command, *changed)
+        assert (refused.code, refused.err.count("Traceback")) == (2, 0), refused.err
+        assert "run `assay label` first" in refused.err
+    assert assay("label", *changed).code == 0
+    assert assay("vote", "--model", "rules", "--run-dir", run).code == 0
+
+
+def test_a_budget_holds_for_every_model_of_the_recipe() -> None:
+    recipe = Recipe(judges=(ModelConfig(model="a", budget_usd=20.0), ModelConfig(model="b")))
+    settings = with_models(Flags(), 0.5, model="c").settings
+    asked = recipe.override(settings or [])
+    assert [one.budget_usd for one in (*asked.voting, asked.model, asked.policy)] == [0.5] * 4
+
+
+def test_a_setting_of_all_judges_changes_nothing_else_of_them() -> None:
+    recipe = Recipe(judges=(ModelConfig(model="a", price_in=1.0, price_out=2.0), ModelConfig(model="b")))
+    asked = recipe.override(["judges.retries=1"])
+    assert asked.judges == (
+        ModelConfig(model="a", price_in=1.0, price_out=2.0, retries=1),
+        ModelConfig(model="b", retries=1),
+    )
+
+
+@pytest.mark.parametrize("judges", [(), (ModelConfig(model="a"),)])
+def test_an_unknown_setting_of_judges_is_refused(judges: tuple[ModelConfig, ...]) -> None:
+    with pytest.raises(AssayError, match="did you mean 'retries'"):
+        Recipe(judges=judges).override(["judges.retrys=1"])
+
+
+def test_a_missing_table_is_told_with_the_command_that_makes_it(run: Path) -> None:
+    refused = assay("vote", "--model", "rules", "--run-dir", run)
+    assert refused.code == 2
+    assert "run `assay cut` first" in refused.err
+
+
+def test_every_table_of_a_stage_is_known_to_be_made_by_it() -> None:
+    made = [(stage.name, output.table) for stage in STAGES.values() for output in all_outputs(stage.outputs)]
+    for stage, table in made:
+        assert maker_of(f"verdicts/{stage}" if table == VERDICTS.table else table) == stage
