@@ -7,7 +7,6 @@ own), then from the command line; what came out is written to `recipe.toml` of t
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,9 @@ from miner.config import (
     SelectConfig,
     SplitConfig,
 )
-from schemas.config import from_mapping, to_toml
+from schemas.config import from_mapping, parse_toml, read_toml, to_toml
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
-
-MAX_RECIPE_BYTES = 1 << 20
-"""A recipe larger than this is something else."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +105,7 @@ class Recipe:
         Raises:
             AssayError: not TOML, an unknown setting or a value of another type.
         """
-        return from_mapping(cls, _toml(text, where), where)
+        return from_mapping(cls, parse_toml(text, where), where)
 
     @classmethod
     def load(cls, path: Path) -> Recipe:
@@ -118,15 +114,7 @@ class Recipe:
         Raises:
             AssayError: it cannot be read, or as for `from_toml`.
         """
-        try:
-            with path.open("rb") as handle:
-                data = handle.read(MAX_RECIPE_BYTES + 1)
-            text = data.decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise AssayError(f"{path}: the recipe cannot be read ({error})") from None
-        if len(data) > MAX_RECIPE_BYTES:
-            raise AssayError(f"{path}: larger than {MAX_RECIPE_BYTES:,} bytes, so not a recipe")
-        return cls.from_toml(text, str(path))
+        return cls.from_toml(read_toml(path, "recipe"), str(path))
 
     def to_toml(self) -> str:
         """Every setting, written out."""
@@ -156,20 +144,10 @@ class Recipe:
         return recipe
 
 
-def _toml(text: str, where: str) -> dict[str, Any]:
-    """TOML as mappings; an error when it is none, or holds what Python's reader gives up on."""
-    try:
-        return tomllib.loads(text)
-    except ValueError as error:  # also a number of thousands of digits
-        raise AssayError(f"{where}: not valid TOML ({error})") from None
-    except RecursionError:
-        raise AssayError(f"{where}: not valid TOML (nested too deeply)") from None
-
-
 def _value(text: str) -> Any:
     """A setting's value as TOML, or as it stands where it is not one TOML value."""
     try:
-        found = _toml(f"value = {text}", "")
+        found = parse_toml(f"value = {text}", "")
     except AssayError:
         return text
     return found["value"] if len(found) == 1 else text

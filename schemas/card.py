@@ -101,7 +101,7 @@ def public_recipe(text: str, where: str = "recipe.toml") -> str:
     """
     try:
         recipe = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise AssayError(
             f"{where}: not valid TOML ({error}); run a stage with --recipe FILE to write it again"
         ) from None
@@ -185,7 +185,12 @@ def _front_matter(
         "language": ["code", "en"],
         "task_categories": list(dict.fromkeys(task for table in tables for task in _TASKS[table])),
         "size_categories": [_size(rows)],
-        "tags": ["code", "reward-model", *(tag for table in tables for tag in _TAGS[table]), "assay"],
+        "tags": [
+            "code",
+            "reward-model",
+            *dict.fromkeys(tag for one in tables for tag in _TAGS[one]),
+            "assay",
+        ],
         "configs": configs,
     }
     text: str = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10**6)
@@ -327,7 +332,7 @@ def dataset_card(
         _front_matter(tables, name, licenses),
         f"# {name}\n",
         "A dataset for code reward models, made by `assay` from "
-        + " and ".join(_MADE_FROM[table] for table in tables)
+        + _listed([_MADE_FROM[table] for table in tables])
         + ". This card is generated from the run that made the data.\n",
         *(_section(table, splits, repo_id) for table, splits in tables.items()),
         f"## What was kept and what was dropped\n\n{_funnel(run, reasons or {})}",
@@ -337,6 +342,12 @@ def dataset_card(
         f"## Limits\n\n{_limits(tables, failed_units(run, tables), licenses)}",
     ]
     return "\n".join(text)
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
 _MADE_FROM = {

@@ -12,14 +12,50 @@ import dataclasses
 import difflib
 import json
 import math
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from schemas.errors import AssayError
 
 T = TypeVar("T")
+
+MAX_TOML_BYTES = 1 << 20
+"""A file of settings that is larger is something else."""
+
+
+def read_toml(path: Path, what: str) -> str:
+    """The text of a file of settings; `what` says in errors what it should be.
+
+    Raises:
+        AssayError: it cannot be read, is not UTF-8, or is too large.
+    """
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(MAX_TOML_BYTES + 1)
+        text = data.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise AssayError(f"{path}: the {what} cannot be read ({error})") from None
+    if len(data) > MAX_TOML_BYTES:
+        raise AssayError(f"{path}: larger than {MAX_TOML_BYTES:,} bytes, so not a {what}")
+    return text
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """TOML as mappings.
+
+    Raises:
+        AssayError: it is none, or holds what Python's reader gives up on.
+    """
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # also a number of thousands of digits
+        raise AssayError(f"{where}: not valid TOML ({error})") from None
+    except RecursionError:
+        raise AssayError(f"{where}: not valid TOML (nested too deeply)") from None
 
 
 def _fits(hint: Any, value: Any) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from schemas.config import from_mapping
+from schemas.config import from_mapping, parse_toml, read_toml
 from schemas.errors import AssayError
 
 BUILT_IN = "built-in"
@@ -24,6 +23,9 @@ BUILT_IN = "built-in"
 
 ABOUT = ("tests", "comments")
 """Kinds of edits that a criterion can be about."""
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_MAX_NAME = 200
 
 _EXAMPLES = resources.files(__package__).joinpath("examples")
 
@@ -33,7 +35,8 @@ class Criterion:
     """One criterion.
 
     Attributes:
-        code: short code, unique in the file.
+        code: short code, unique in the file: a letter, then letters, digits, `_` and `-`, 32 at most. Models
+            are asked for answers that have it as a key.
         name: spelled out; the `aspect` of a pair.
         question: what a judge is asked.
         points: what to compare, best first.
@@ -57,10 +60,7 @@ class Criterion:
 
 
 def _read(text: str, where: str) -> tuple[Criterion, ...]:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise AssayError(f"{where}: not valid TOML ({error})") from None
+    data = parse_toml(text, where)
     tables: Any = data.pop("criterion", None)
     if data or not isinstance(tables, list) or not tables:
         raise AssayError(f"{where}: expected one or more [[criterion]] tables and nothing else")
@@ -89,6 +89,16 @@ def _checked(criterion: Criterion, place: str) -> Criterion:
         value = getattr(criterion, key)
         if not value or not all(part.strip() for part in ([value] if isinstance(value, str) else value)):
             raise AssayError(f"{place}: {key!r} is empty")
+        parts = [value] if isinstance(value, str) else value
+        if not all(letter.isprintable() or letter.isspace() for part in parts for letter in part):
+            raise AssayError(f"{place}: {key!r} holds characters that cannot be shown")
+    if not _CODE.fullmatch(criterion.code):
+        raise AssayError(
+            f"{place}: the code {criterion.code[:40]!r} must be a letter and then letters, digits, _ or -, "
+            "32 characters at most"
+        )
+    if len(criterion.name) > _MAX_NAME or not criterion.name.isprintable():
+        raise AssayError(f"{place}: 'name' must be one line of {_MAX_NAME} characters at most")
     for key in ("strong", "weak", "added", "removed", "against"):
         for term in getattr(criterion, key):
             if not term.removesuffix("*").strip():
@@ -143,14 +153,11 @@ def _named(name: str) -> tuple[Criterion, ...]:
         return tuple(criterion for one in known for criterion in _named(one))
     if name in known:
         return _read(_EXAMPLES.joinpath(f"{name}.toml").read_text("utf-8"), f"example {name}")
-    try:
-        return _read(Path(name).read_text("utf-8"), name)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        # A path has a folder or an ending; what has neither was meant for a name.
-        if not any(mark in name for mark in "/\\."):
-            names = ", ".join((BUILT_IN, "examples", *known))
-            raise AssayError(f"{name}: no such criteria; give a TOML file, or one of {names}") from None
-        raise AssayError(f"{name}: the criteria file cannot be read ({error})") from None
+    # A path has a folder or an ending; what has neither was meant for a name.
+    if not any(mark in name for mark in "/\\.") and not _is_file(name):
+        names = ", ".join((BUILT_IN, "examples", *known))
+        raise AssayError(f"{name}: no such criteria; give a TOML file, or one of {names}")
+    return _read(read_toml(Path(name), "criteria file"), name)
 
 
 @functools.lru_cache(maxsize=256)

@@ -78,6 +78,34 @@ def test_names_that_cannot_be_meant_are_told(named: str, says: str) -> None:
         criteria.load(named)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("a = " + "9" * 5000, "not valid TOML"),
+        ("# " + "x" * (1 << 20), "larger than 1,048,576 bytes"),
+        (ONE.format("x" * 33), "32 characters at most"),
+        (ONE.format("a b"), "must be a letter"),
+        (ONE.format("../etc"), "must be a letter"),
+        (ONE.format("1"), "must be a letter"),
+        (ONE.replace("'{0}'", '"a\\nb"').format("Y"), "must be a letter"),
+        (ONE.replace("'q'", '"\\u001b[2J?"').format("Y"), "'question' holds characters that cannot be shown"),
+        (ONE.replace("'p'", '"\\u202e?"').format("Y"), "'points' holds characters that cannot be shown"),
+        (ONE.replace("Name {0}", "n" * 201).format("Y"), "one line of 200 characters"),
+    ],
+)
+def test_a_file_that_no_judge_can_be_asked_by_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(AssayError, match=says):
+        criteria.load(str(own))
+
+
+def test_an_endless_criteria_file_is_refused() -> None:
+    with pytest.raises(AssayError, match="larger than"):
+        criteria.load("/dev/zero")
+
+
 def test_criteria_of_two_files_must_differ_in_names_too(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(ONE.format("ZZ").replace("Name ZZ", "Observability"))
