@@ -72,7 +72,7 @@ def _pairs_evidence(parts: list[Part], table: str = "pairs") -> str:
 
 def _bearings(parts: list[Part], table: str) -> str:
     """What measures and judges say of pairs, beside the labeler."""
-    said, judged, traded, pairs = Counter[tuple[str, str]](), 0, 0, 0
+    said, judges, traded, pairs = Counter[tuple[str, str]](), Counter[str](), 0, 0
     for batch in batches(parts, TABLES[table], ["evidence"]):
         for name in ("evidence.bearings", "evidence.votes", "evidence.trade_offs"):
             column = batch[name].combine_chunks()
@@ -81,7 +81,9 @@ def _bearings(parts: list[Part], table: str) -> str:
                 for one in pa.table({"c": flat.field("criterion"), "v": flat.field("verdict")}).to_pylist():
                     said[one["c"], one["v"]] += 1
             elif name == "evidence.votes":
-                judged += pc.sum(pc.greater(pc.list_value_length(column), 0)).as_py() or 0
+                said_by = {"row": pc.list_parent_indices(column), "judge": column.flatten().field("judge")}
+                of_row = pa.table(said_by).group_by(["row", "judge"]).aggregate([])
+                judges.update(of_row["judge"].to_pylist())
             else:
                 traded += pc.sum(pc.greater(pc.list_value_length(column), 0)).as_py() or 0
         pairs += batch.num_rows
@@ -94,13 +96,18 @@ def _bearings(parts: list[Part], table: str) -> str:
         ]
         head = markdown_table(("criterion", *verdicts), lines, right=3)
         text += f"\nWhat was measured on both versions, without a model, says of each criterion:\n\n{head}\n"
-    if judged:
-        text += f"\nModels voted on {judged:,} of {pairs:,} pairs, in both orders.\n"
+    if judges:
+        head = markdown_table(("judge, of both orders", f"pairs, of {pairs:,}"), ranked(judges), right=1)
+        text += f"\n{head}\n"
+        if _RULES in judges:
+            text += f"\n{code(_RULES)} is no model: what the labeler said stands for a judge's votes.\n"
     if traded:
         text += f"\nUnder another criterion the rejected version is better in {traded:,} pairs.\n"
     return text
 
 
+_RULES = "rules"
+"""Name of a judge that is no model."""
 _LABELS = ("label", "reference_label", "own_label", "judge_label")
 _SIDE = {
     "label": "the one that counts",

@@ -23,7 +23,13 @@ from schemas.stage import VERDICTS, Unit
 RECIPE = (
     'seed = 7\n\n[sources]\nrepos = ["/home/somebody/secret-client/flask"]\n\n[build]\ntest_share = 0.1\n'
 )
-STAGE = {"pairs": "build", "steps": "verify", "trajectories": "trajectories"}
+STAGE = {
+    "pairs": "build",
+    "synthetic": "synthesize",
+    "preferences": "preferences",
+    "steps": "verify",
+    "trajectories": "trajectories",
+}
 
 
 def new_run(root: Path, recipe: str = RECIPE) -> RunDir:

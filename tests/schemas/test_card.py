@@ -16,6 +16,7 @@ from push_runs import RECIPE, candidate, new_run, pair, plan, put, trajectory
 
 from schemas.card import code, dataset_card, public_recipe
 from schemas.errors import AssayError, ShardError
+from schemas.records import TABLES, VoteCount
 from schemas.rundir import RunDir
 
 NAME = "me/some-pairs"
@@ -167,6 +168,41 @@ def test_a_judge_that_nobody_asked_is_not_on_the_card(run: RunDir) -> None:
 def test_labelers_and_their_confidence_are_named(run: RunDir) -> None:
     put(run, "pairs", "a", [pair(1), pair(2, evidence={"confidence": 0.25})])
     assert "| `terms-1` | `rule` | 0.50 | 2 |" in dataset_card(run, NAME, RECIPE)
+
+
+def test_judges_are_named_and_rules_are_not_called_a_model(run: RunDir) -> None:
+    def votes(*judges: str) -> list[VoteCount]:
+        return [
+            VoteCount(judge=judge, criterion="FC", order=order, new=2, old=0, tie=0, error=0)
+            for judge in judges
+            for order in ("old_first", "new_first")
+        ]
+
+    said = [votes("rules"), votes("rules", "a|b"), []]
+    put(run, "pairs", "a", [pair(number, evidence={"votes": one}) for number, one in enumerate(said)])
+    text = dataset_card(run, NAME, RECIPE)
+    assert "| judge, of both orders | pairs, of 3 |" in text
+    assert "| `rules` | 2 |" in text
+    assert re.search(r"^\| `a.*b` \| 1 \|$", text, re.M)
+    assert "`rules` is no model" in text
+
+
+def test_no_judge_is_told_of_where_none_was_asked(run: RunDir) -> None:
+    put(run, "pairs", "a", [pair(1)])
+    assert "judge, of both orders" not in dataset_card(run, NAME, RECIPE)
+
+
+def test_several_tables_give_each_tag_once_and_one_sentence(run: RunDir) -> None:
+    put(run, "pairs", "a", [pair(1)])
+    for table in ("synthetic", "preferences"):
+        put(run, table, "b", [TABLES[table](**{name: getattr(pair(2), name) for name in pair(2).__slots__})])
+    card = dataset_card(run, NAME, RECIPE)
+    tags = front(card)["tags"]
+    assert len(tags) == len(set(tags))
+    assert (
+        "from the histories of git repositories, programs with planted faults, and published preference sets."
+        in card
+    )
 
 
 def test_failed_units_are_told(run: RunDir) -> None:
