@@ -1,0 +1,319 @@
+"""Score files of prompts with responses, in parts that a later run goes on from.
+
+In: files as `rowfiles` reads them, and what chooses a system prompt. Out, in a folder:
+
+    part-FFFFF-PPPPP.parquet   a `ScoredRow` a row that could be scored, of `part_rows` rows of file F
+    part-FFFFF-PPPPP.json      the part's key, counts, dropped rows and digest
+    scores.json                the sums, written last
+
+A part is made anew unless its key (inputs, model, settings, code) and digest are right, and scored on
+its own, so that a run that was stopped and one that was not leave the same bytes. Bad rows cost
+themselves only; a model that can score no row of a part is an `AssayError`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schemas.declare import column, record
+from schemas.errors import AssayError
+from schemas.ids import digest_json
+from schemas.shards import file_sha256, write_shard, write_text
+from trainers import rowfiles
+from trainers.conversations import COLUMNS, Request, request_of
+from trainers.data import Pair, encode_pairs
+from trainers.rowfiles import BadRow
+from trainers.score import Scorer
+
+SystemOf = Callable[[Request], str]
+"""The system prompt of a request, empty for none; a request that it cannot be told for is a `BadRow`."""
+
+PART_ROWS = 1000
+_CALL = 128
+"""Rows that are handed to the model at once."""
+
+
+@record(sort=())
+class ScoredRow:
+    """A row of a scored file; columns beside the scores are the row's own, where it has them."""
+
+    id: str = column("the row's own id, else its number in the file, from 1")
+    file: str = column("name of the file")
+    row: int = column("number of the row in it, from 1")
+    score: float | None = column("score of a lone response; null for pairs")
+    chosen_score: float | None = column("lowest score of the right responses; null for a lone one")
+    rejected_score: float | None = column("highest score of the wrong responses; null likewise")
+    instance: str | None = column("the task that the response is for")
+    outcome: float | None = column("0 to 1: how right the lone response is")
+    pass_rate: float | None = column("share of tests that it passes")
+    aspect: str | None = column("criterion")
+    language: str | None = column("programming language")
+    subset: str | None = column("subset")
+    system: str = column("first 16 hex digits of the system prompt's digest; empty for none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How rows are scored.
+
+    Attributes:
+        batch_size: conversations in one forward pass.
+        max_length: tokens of a conversation; 0 takes the model's own.
+        part_rows: rows of a part.
+        limit: rows of each file that are read; None for all.
+    """
+
+    batch_size: int = 16
+    max_length: int = 0
+    part_rows: int = PART_ROWS
+    limit: int | None = None
+
+
+def score_requests(
+    scorer: Scorer, asked: Sequence[tuple[Request, str]], options: Options
+) -> list[list[float] | BadRow]:
+    """Scores of each request's responses, the right ones first, or why there are none.
+
+    Two sides of one pair are cut as in training: to one window that holds where they differ. A lone
+    response, and answers of a list, are cut at their end.
+
+    Args:
+        scorer: the model.
+        asked: requests with their system prompts.
+        options: see `Options`.
+
+    Raises:
+        AssayError: the model can score none of them.
+    """
+    found: list[list[float] | BadRow] = [BadRow("not_scorable")] * len(asked)
+    sides: tuple[list[int], list[int]] = ([], [])
+    for at, (request, _) in enumerate(asked):
+        sides[bool(request.wrong) and not request.listed].append(at)
+    for numbers, work in zip(sides, (_apart, _together), strict=True):
+        for begin in range(0, len(numbers), _CALL):
+            part = numbers[begin : begin + _CALL]
+            for at, scores in zip(
+                part, _tried(work, scorer, [asked[at] for at in part], options), strict=True
+            ):
+                found[at] = scores
+    if found and all(isinstance(one, BadRow) for one in found):
+        raise AssayError(f"none of {len(found):,} rows could be scored; the first: {found[0]}")
+    return found
+
+
+_Work = Callable[[Scorer, Sequence[tuple[Request, str]], Options], list[list[float] | BadRow]]
+
+
+def _tried(
+    work: _Work, scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
+) -> list[list[float] | BadRow]:
+    try:
+        return work(scorer, part, options)
+    except AssayError as error:
+        if len(part) == 1:
+            return [BadRow("not_scorable", str(error))]
+    # One row that the model refuses must not cost those beside it.
+    return [scores for one in part for scores in _tried(work, scorer, [one], options)]
+
+
+def _apart(
+    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
+) -> list[list[float] | BadRow]:
+    talks = [
+        (system, request.prompt, response)
+        for request, system in part
+        for response in (*request.right, *request.wrong)
+    ]
+    systems, prompts, responses = zip(*talks, strict=True)
+    scores = iter(
+        scorer.score(
+            prompts, responses, systems=systems, batch_size=options.batch_size, max_length=options.max_length
+        )
+    )
+    return [list(itertools.islice(scores, len(request.right) + len(request.wrong))) for request, _ in part]
+
+
+def _together(
+    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
+) -> list[list[float] | BadRow]:
+    texts = [
+        Pair(
+            idx=str(at),
+            system=system,
+            input=request.prompt,
+            chosen=request.right[0],
+            rejected=request.wrong[0],
+            language="",
+            aspect="",
+            commit="",
+            license=None,
+        )
+        for at, (request, system) in enumerate(part)
+    ]
+    pairs, account = encode_pairs(texts, scorer.tokenizer, scorer.cut_to(options.max_length))
+    found: list[list[float] | BadRow] = [BadRow("not_scorable")] * len(part)
+    for drop in account.drops:
+        found[int(drop.id)] = BadRow(drop.reason, drop.detail or "")
+    ids = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
+    scores = scorer.score_ids(ids, options.batch_size).reshape(-1, 2)
+    for pair, (good, bad) in zip(pairs, scores, strict=True):
+        found[int(pair.pair.idx)] = [float(good), float(bad)]
+    return found
+
+
+def model_digest(model: str | Path) -> str:
+    """A digest of a model folder's files, or of the name of a model elsewhere."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return digest_json({"model": str(model)})
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".md"]
+    # A training log is no part of the model; its settings are, since they say how long texts are cut.
+    files = [path for path in files if path.suffix != ".jsonl"]
+    return digest_json({path.name: file_sha256(path) for path in files})
+
+
+def part_key(model: str, paths: Sequence[Path], settings: Mapping[str, Any]) -> str:
+    """The key of every part of a run: model digest, files in their order, and settings."""
+    inputs = [[path.name, file_sha256(path)] for path in paths]
+    return digest_json({"model": model, "inputs": inputs, "settings": dict(settings)})
+
+
+def score_files(
+    load: Callable[[], Scorer],
+    paths: Sequence[Path],
+    out: Path,
+    system_of: SystemOf,
+    options: Options,
+    key: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Score every row of some files.
+
+    Args:
+        load: gives the model; only called when a part is missing.
+        paths: files, in the order in which parts are numbered.
+        out: folder for the parts; made when missing.
+        system_of: chooses system prompts.
+        options: see `Options`.
+        key: digest of model, inputs and settings, see `part_key`.
+        progress: called with a line after each part.
+
+    Returns:
+        The content of `scores.json`: `rows`, `scored`, `dropped` by reason, `parts`, `made` (parts that
+        were not there yet).
+
+    Raises:
+        AssayError: a file or the model cannot be used, or the folder holds scores of another key.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    _refuse_others(out, key)
+    scorer: Scorer | None = None
+    total: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for number, path in enumerate(paths):
+        for index, rows in enumerate(_chunks(path, options)):
+            place = out / f"part-{number:05d}-{index:05d}.parquet"
+            facts = _finished(place, key)
+            if facts is None:
+                scorer = scorer or load()
+                facts = _make(scorer, path, rows, place, system_of, options, key)
+                total["made"] += 1
+                progress(f"{place.name}: {facts['scored']:,} of {facts['rows']:,} rows scored")
+            total["parts"] += 1
+            total["rows"] += facts["rows"]
+            total["scored"] += facts["scored"]
+            dropped.update(Counter(drop["reason"] for drop in facts["drops"]))
+    result = {
+        "key": key,
+        **{name: total[name] for name in ("rows", "scored", "parts")},
+        "dropped": dict(sorted(dropped.items())),
+    }
+    write_text(out / "scores.json", json.dumps(result, indent=1) + "\n")
+    return {**result, "made": total["made"]}
+
+
+def _chunks(path: Path, options: Options) -> Iterator[list[rowfiles.Row]]:
+    rows = itertools.islice(rowfiles.read(path, COLUMNS), options.limit)
+    while chunk := list(itertools.islice(rows, options.part_rows)):
+        yield chunk
+
+
+def _refuse_others(out: Path, key: str) -> None:
+    """Parts of other inputs would be read as these by whoever reads the folder."""
+    for path in sorted(out.glob("part-*.json")):
+        if _facts(path).get("key") != key:
+            raise AssayError(
+                f"{out}: holds scores of other inputs, settings or another model ({path.name}); give another "
+                "--out, or --clean to remove them"
+            )
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _finished(place: Path, key: str) -> dict[str, Any] | None:
+    facts = _facts(place.with_suffix(".json"))
+    if facts.get("key") != key or not place.is_file():
+        return None
+    return facts if file_sha256(place) == facts.get("sha256") else None
+
+
+def _make(
+    scorer: Scorer,
+    path: Path,
+    rows: Sequence[rowfiles.Row],
+    place: Path,
+    system_of: SystemOf,
+    options: Options,
+    key: str,
+) -> dict[str, Any]:
+    drops: list[dict[str, Any]] = []
+    asked: list[tuple[int, Request, str]] = []
+    for row in rows:
+        try:
+            if row.values is None:
+                raise BadRow(row.reason, row.detail)
+            request = request_of(row.values, row.number)
+            asked.append((row.number, request, system_of(request)))
+        except BadRow as bad:
+            drops.append({"row": row.number, "reason": bad.reason, "detail": bad.detail})
+    made = []
+    scores = score_requests(scorer, [(request, system) for _, request, system in asked], options)
+    for (number, request, system), found in zip(asked, scores, strict=True):
+        if isinstance(found, BadRow):
+            drops.append({"row": number, "reason": found.reason, "detail": found.detail})
+        else:
+            made.append(_scored(path, number, request, system, found))
+    _, _, digest = write_shard(place, ScoredRow, made)
+    drops.sort(key=lambda drop: drop["row"])
+    facts = {"key": key, "rows": len(rows), "scored": len(made), "sha256": digest, "drops": drops}
+    write_text(place.with_suffix(".json"), json.dumps(facts, indent=1) + "\n")
+    return facts
+
+
+def _scored(path: Path, number: int, request: Request, system: str, found: Sequence[float]) -> dict[str, Any]:
+    right, wrong = found[: len(request.right)], found[len(request.right) :]
+    lone = not wrong
+    return {
+        "id": request.row_id,
+        "file": path.name.encode(errors="replace").decode(),
+        "row": number,
+        "score": right[0] if lone else None,
+        "chosen_score": None if lone else min(right),
+        "rejected_score": None if lone else max(wrong),
+        "outcome": request.outcome,
+        "pass_rate": request.rate,
+        **{name: request.names.get(name) for name in ("instance", "aspect", "language", "subset")},
+        "system": digest_json({"system": system})[:16] if system else "",
+    }
