@@ -9,6 +9,7 @@ records, one for exit statuses.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import re
@@ -183,8 +184,11 @@ def pages() -> dict[str, str]:
 
 def main() -> int:
     """Write or check the pages."""
+    parser = argparse.ArgumentParser(description="Write the reference pages from the code.")
+    parser.add_argument("--check", action="store_true", help="only say which pages differ from the code")
+    check = parser.parse_args().check
     made = pages()
-    if "--check" in sys.argv[1:]:
+    if check:
         wrong = [
             name
             for name, text in made.items()
