@@ -49,7 +49,8 @@ def ask_forges(session: Session) -> None:
 
 
 def tell_unknown(session: Session) -> None:
-    """Say which rows of metadata were bad, and of how many repositories stars or issues are not known."""
+    """Say which rows of metadata were bad, which names are ambiguous, and of how many repositories stars or
+    issues are not known."""
     from miner import facts
 
     if session.flags.dry_run:
@@ -57,6 +58,8 @@ def tell_unknown(session: Session) -> None:
     sources = session.recipe.sources
     for line in facts.bad_rows(facts.read_files(sources.repos, sources.metadata, session.recipe.fetch)):
         session.tell(line)
-    rows = list(session.run.rows("repositories", columns=["stars", "issues"]))
+    rows = list(session.run.rows("repositories", columns=["repo", "roots", "stars", "issues"]))
+    for line in facts.same_names(rows):
+        session.tell(f"repositories: {line}")
     if unknown := facts.unknown(rows):
         session.tell(f"repositories: {unknown}; --metadata FILE or --forge tells them")

@@ -311,6 +311,23 @@ def unknown(rows: Sequence[dict[str, Any]]) -> str | None:
     return f"{', '.join(parts)} unknown" if parts else None
 
 
+def same_names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """One line for each name that repositories without a common root share (rows of `repositories`)."""
+    found: dict[str, list[set[str]]] = {}
+    for row in rows:
+        found.setdefault(row["repo"], []).append(set(row["roots"]))
+    lines = []
+    for name, roots in sorted(found.items()):
+        # A clone and its forks have roots in common, and are meant to count as one.
+        others = sum(all(one.isdisjoint(before) for before in roots[:at]) for at, one in enumerate(roots))
+        if others > 1:
+            lines.append(
+                f"{others} repositories are called {name!r}, and count as one in every table and for the "
+                "split; give their folders names of their own, or each its remote `origin`"
+            )
+    return lines
+
+
 def bad_rows(files: Sequence[Metadata]) -> list[str]:
     """One line for each file of metadata with rows that could not be used."""
     return [

@@ -10,7 +10,15 @@ import pytest
 from gitrepos import BASE, Builder
 
 from miner.config import RepositoriesConfig
-from miner.facts import bad_rows, git_facts, plan_repositories, read_files, repositories_unit, unknown
+from miner.facts import (
+    bad_rows,
+    git_facts,
+    plan_repositories,
+    read_files,
+    repositories_unit,
+    same_names,
+    unknown,
+)
 from miner.repository import FETCHED, open_repository
 from schemas.errors import AssayError
 from schemas.records import RepositoryFacts
@@ -185,6 +193,14 @@ def test_unknown_is_said_in_one_line() -> None:
     assert unknown(rows[1:2]) == "stars and issues of 1 repository unknown"
     assert unknown(rows[2:]) is None
     assert unknown([]) is None
+
+
+def test_strangers_of_one_name_are_told_and_forks_are_not() -> None:
+    rows = [{"repo": "repo", "roots": [root]} for root in ("a", "b", "a")]
+    (line,) = same_names([*rows, {"repo": "other", "roots": ["c"]}])
+    assert "2 repositories are called 'repo'" in line
+    assert same_names([rows[0], rows[2]]) == []
+    assert same_names([]) == []
 
 
 def test_bad_rows_are_counted_and_told(repo: Builder, tmp_path: Path) -> None:
