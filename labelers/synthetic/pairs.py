@@ -40,6 +40,8 @@ CODE = "FC"
 STEPS, BUGS, HACKS = "steps", "bugs", "hacks"
 
 _MOST_DETAIL = 500
+# Faults of an answer that is no attempt at the program: anybody tells it from one at a glance.
+_NO_PROGRAM = ("empty", "prose", "other_language", "unfilled", "tests_only")
 # Where an object lies in memory is another place in each run.
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 _TRIES = 4
@@ -144,7 +146,7 @@ class Synthesizer:
             # variant no failing program has: its new names would say which side is right.
             if row["outcome"] == 1 and generator["model"] in (MUTATION, VARIANT):
                 continue
-            if row["outcome"] == 0 and not _reads(code, language):
+            if row["outcome"] == 0 and (row["outcome_reason"] in _NO_PROGRAM or not _reads(code, language)):
                 self.counts["no_program"] += 1
                 continue
             told = [

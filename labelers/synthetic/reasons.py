@@ -24,7 +24,7 @@ COUNTS: dict[str, str] = {
     "hack_no_place": "no operator found a place in the drawn program",
     "hack_changed_outcome": "a dressed-up or plainer program did not come to what it came to before",
     "forgeable": "the program could have forged its outcome, since it shared a process with the suite",
-    "no_program": "a failing candidate is no program that can be taken apart",
+    "no_program": "a failing candidate is no program that can be taken apart, or an unfilled skeleton",
     "repeated": "both sides say the same, or the pair is there already",
 }
 """What is counted -> what it says."""

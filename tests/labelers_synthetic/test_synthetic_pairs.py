@@ -219,6 +219,15 @@ def test_candidates_that_are_no_programs_and_passing_mutants_are_left_out() -> N
     assert one.pairs(program, problem, [*mutants, *bad]).reason == "no_passing"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("fault", ["unfilled", "tests_only"])
+def test_answers_that_are_no_attempt_at_the_program_are_left_out(fault: str) -> None:
+    problem, program, rows = small()
+    one = maker(SynthesizeConfig(cpu_s=1, hacks=0))
+    told = [row if row["outcome"] == 1 else {**row, "outcome_reason": fault} for row in rows]
+    assert one.pairs(program, problem, told).reason == "no_pair"  # type: ignore[union-attr]
+    assert one.counts["no_program"] == 2
+
+
 def test_criteria_without_functional_correctness_get_the_built_in_one() -> None:
     problem, program, rows = small()
     outcome = maker(named="observability").pairs(program, problem, rows)
