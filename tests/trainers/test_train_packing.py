@@ -1,0 +1,181 @@
+"""Packed rows, passes under a budget, division among ranks, and the order of a run that can be resumed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import AssayError
+from trainers.packing import (
+    ROOT,
+    Ids,
+    Layout,
+    Sampler,
+    balance,
+    common_prefix,
+    epoch_order,
+    layout,
+    micro_batches,
+)
+
+# Few different tokens, so that prefixes are often shared, and one sequence often begins another.
+sequences = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9), min_size=1, max_size=6)
+groups_of = st.lists(sequences, min_size=1, max_size=3)
+costs_of = st.lists(st.integers(1, 50), max_size=30)
+
+
+def arrays(groups: list[list[list[int]]]) -> list[list[Ids]]:
+    return [[np.array(one, dtype=np.int32) for one in group] for group in groups]
+
+
+def path(row: Layout, segment: int) -> list[int]:
+    """The segment and its ancestors, the last one first."""
+    found = [segment]
+    while row.parents[found[-1]] != ROOT:
+        found.append(row.parents[found[-1]])
+    return found
+
+
+@given(groups_of, st.booleans())
+def test_every_sequence_is_found_in_the_row_with_its_positions(
+    groups: list[list[list[int]]], share: bool
+) -> None:
+    row = layout(arrays(groups), share)
+    flat = [one for group in groups for one in group]
+    assert [row.ids[place].tolist() for place in row.places] == flat
+    assert all(row.positions[place].tolist() == list(range(len(place))) for place in row.places)
+    assert sum(row.lengths) == len(row.ids) == len(row.positions)
+    assert row.longest == max(map(len, flat))
+
+
+@given(groups_of, st.booleans())
+def test_a_sequences_tokens_are_those_of_its_last_segment_and_its_ancestors(
+    groups: list[list[list[int]]], share: bool
+) -> None:
+    row = layout(arrays(groups), share)
+    ends = np.cumsum(row.lengths)
+    for place in row.places:
+        last = int(np.searchsorted(ends, place[-1], side="right"))
+        whole = [
+            token
+            for segment in reversed(path(row, last))
+            for token in range(ends[segment] - row.lengths[segment], ends[segment])
+        ]
+        # A sequence ends where a segment does, else a token would see what comes after it.
+        assert whole == place.tolist()
+
+
+@given(groups_of)
+def test_shared_rows_hold_every_prefix_of_a_group_once_and_none_of_two_groups(
+    groups: list[list[list[int]]],
+) -> None:
+    distinct = [len({tuple(one[: end + 1]) for one in group for end in range(len(one))}) for group in groups]
+    assert len(layout(arrays(groups)).ids) == sum(distinct)
+
+
+def test_without_sharing_every_sequence_is_a_segment_of_its_own() -> None:
+    row = layout(arrays([[[1, 2, 3], [1, 2]], [[1, 2]]]), share=False)
+    assert row.lengths == (3, 2, 2)
+    assert row.parents == (ROOT, ROOT, ROOT)
+
+
+def test_a_deep_tree_does_not_recurse() -> None:
+    group = [np.zeros(size, dtype=np.int32) for size in range(1, 1200)]
+    row = layout([group])
+    assert len(row.ids) == 1199
+    assert len(row.lengths) == 1199
+
+
+@given(costs_of, st.integers(1, 60))
+def test_passes_hold_every_item_once_and_keep_to_the_budget(costs: list[int], budget: int) -> None:
+    passes = micro_batches(costs, budget)
+    assert sorted(item for part in passes for item in part) == list(range(len(costs)))
+    for part in passes:
+        assert len(part) == 1 or sum(costs[item] for item in part) <= budget
+
+
+@given(costs_of, st.integers(50, 80))
+def test_no_two_passes_would_fit_into_one(costs: list[int], budget: int) -> None:
+    sums = sorted(sum(costs[item] for item in part) for part in micro_batches(costs, budget))
+    assert len(sums) < 2 or sums[0] + sums[1] > budget
+
+
+@given(costs_of, st.integers(1, 8))
+def test_ranks_share_all_items_and_none_has_more_than_the_least_by_more_than_one_item(
+    costs: list[int], ranks: int
+) -> None:
+    parts = balance(costs, ranks)
+    assert len(parts) == ranks
+    assert sorted(item for part in parts for item in part) == list(range(len(costs)))
+    loads = [sum(costs[item] for item in part) for part in parts]
+    assert max(loads) - min(loads) <= max(costs, default=0)
+
+
+def test_ties_are_divided_in_the_order_of_items_and_ranks() -> None:
+    assert balance([5, 5, 5, 5], 2) == [[0, 2], [1, 3]]
+
+
+@given(st.integers(0, 60), st.integers(0, 3), st.integers(0, 3))
+def test_an_epoch_visits_every_pair_once(count: int, epoch: int, seed: int) -> None:
+    assert sorted(epoch_order(count, epoch, seed)) == list(range(count))
+
+
+def test_epochs_and_seeds_differ_in_order() -> None:
+    assert len({tuple(epoch_order(30, epoch, seed)) for epoch in range(3) for seed in range(3)}) == 9
+
+
+@given(st.integers(1, 20), st.integers(1, 25), st.integers(0, 2), st.integers(0, 60))
+def test_a_resumed_sampler_goes_on_as_the_one_that_was_saved(
+    count: int, size: int, seed: int, done: int
+) -> None:
+    first = Sampler(count, size, seed)
+    for _ in range(done):
+        next(first)
+    second = Sampler(count, size, seed)
+    second.load_state_dict(first.state_dict())
+    assert [next(first) for _ in range(7)] == [next(second) for _ in range(7)]
+
+
+@given(st.integers(1, 20), st.integers(1, 25), st.integers(0, 2))
+def test_a_sampler_visits_epochs_in_order_each_item_once(count: int, size: int, seed: int) -> None:
+    sampler = Sampler(count, size, seed)
+    for epoch in range(3):
+        seen: list[int] = []
+        while len(seen) < count:
+            of, indices = next(sampler)
+            assert of == epoch
+            assert len(indices) == min(size, count - len(seen))
+            seen += indices
+        assert seen == epoch_order(count, epoch, seed)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "its seed is 1, this run's is 0"),
+        ({"count": 9}, "its count is 9, this run's is 10"),
+        ({"size": None}, "its size is None, this run's is 4"),
+        ({"at": 3}, "3 is not the start of a step"),
+        ({"at": 12}, "12 is not the start of a step"),
+        ({"at": -4}, "-4 is not the start of a step"),
+        ({"epoch": "1"}, "epoch '1', at 0"),
+        ({"epoch": -1}, "epoch -1, at 0"),
+    ],
+)
+def test_the_state_of_another_run_is_refused_and_changes_nothing(
+    change: dict[str, object], message: str
+) -> None:
+    sampler = Sampler(10, 4, 0)
+    before = sampler.state_dict()
+    with pytest.raises(AssayError, match=message):
+        sampler.load_state_dict({**before, **change})
+    assert sampler.state_dict() == before
+
+
+@given(st.lists(st.integers(0, 1), max_size=9), st.lists(st.integers(0, 1), max_size=9))
+def test_a_common_prefix_is_common_and_the_longest(left: list[int], right: list[int]) -> None:
+    size = common_prefix(np.array(left, dtype=np.int32), np.array(right, dtype=np.int32))
+    assert left[:size] == right[:size]
+    assert size in (len(left), len(right)) or left[size] != right[size]
