@@ -13,8 +13,9 @@ In: a model folder and shards of pairs. Out, in `out_dir`: `scores.parquet` (a `
     by_length: the model's accuracy where the chosen side is longer, shorter, or as long
     length_correlation: Pearson's r of the score margin and the length difference
 
-The sides are scored independently of each other. A file is replaced whole or not at all, results.json
-last. No pairs give valid files with nulls. Errors: `AssayError`, `ShardError`.
+The sides are scored independently of each other, though what both begin with is computed once. A file is
+replaced whole or not at all, results.json last. No pairs give valid files with nulls. Errors: `AssayError`,
+`ShardError`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def evaluate(
         if progress is not None:
             progress({"event": "score", "done": done, "total": len(sequences)})
 
-    chosen, rejected = np.split(scorer.score_ids(sequences, batch_size, report), 2)
+    numbers = [*range(len(pairs)), *range(len(pairs))]
+    chosen, rejected = np.split(scorer.score_ids(sequences, batch_size, report, numbers), 2)
     texts = [pair.pair for pair in pairs]
     by_aspect = metrics.by_group(chosen, rejected, [text.aspect for text in texts], seed, "aspect")
     by_language = metrics.by_group(chosen, rejected, [text.language for text in texts], seed, "language")

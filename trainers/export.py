@@ -16,8 +16,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 from schemas.errors import AssayError
-from trainers.data import Ids, pad
+from trainers.data import pad
 from trainers.model import RewardModel
+from trainers.packing import Ids
 from trainers.tokenizer import check_tokenizer
 
 TOLERANCE = 1e-5

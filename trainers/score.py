@@ -1,14 +1,16 @@
 """Score conversations with a reward model, as transformers itself would.
 
 In: a folder (or Hub id) of a sequence classifier with one label, and prompts with responses. Out: one
-float a response; only differences between responses to the same prompt mean something. A score does
-not depend on what else is in the batch beyond float rounding. A model that cannot be loaded, a prompt
-that leaves no room and a score that is not finite raise `AssayError`.
+float a response; only differences between responses to the same prompt mean something. Responses to
+one prompt share its computation where the model can be packed (`trainers.packing`), else they are padded.
+A score does not depend on what else is in the batch beyond float rounding. A model that cannot be
+loaded, a prompt that leaves no room and a score that is not finite raise `AssayError`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,12 +20,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from torch import nn
 from transformers import AutoModelForSequenceClassification
 
 from schemas.errors import AssayError
+from trainers import attention
 from trainers.config import TrainConfig
-from trainers.data import Cutting, Ids, batches, cut_side, encode_sides, pad
+from trainers.data import Cutting, batches, cut_side, encode_sides, pad
 from trainers.environment import quiet, reproducible
+from trainers.packing import Ids, layout
 from trainers.tokenizer import first_line, load_tokenizer
 
 
@@ -35,6 +40,7 @@ class Scorer:
         tokenizer: its tokenizer.
         cutting: how conversations are made to fit: as in its training, else as by default, and never longer
             than it has positions.
+        why_padded: why sequences are padded, empty where they are packed.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -68,9 +74,19 @@ class Scorer:
         self.cutting = Cutting.of(settings)
         if self._positions is not None and self._positions < self.cutting.max_length:
             self.cutting = self._cut_at(self._positions)
+        longest = self._positions or self.cutting.max_length
+        self.why_padded = (
+            attention.attach(loaded.base_model, longest)
+            if isinstance(getattr(loaded, "score", None), nn.Linear)
+            else "its score head is not one linear layer named score"
+        )
 
     def score_ids(
-        self, sequences: Sequence[Ids], batch_size: int, progress: Callable[[int], None] | None = None
+        self,
+        sequences: Sequence[Ids],
+        batch_size: int,
+        progress: Callable[[int], None] | None = None,
+        groups: Sequence[object] | None = None,
     ) -> NDArray[np.float64]:
         """Scores of token sequences, in their order.
 
@@ -78,25 +94,47 @@ class Scorer:
             sequences: token ids.
             batch_size: sequences in one forward pass.
             progress: called with the number of sequences done so far.
+            groups: of each sequence, what those that begin alike have in common, such as their prompt; those
+                of one group go into the same pass where they can, and share what they can. None: no
+                two share.
 
         Raises:
             AssayError: a score is not finite.
         """
         scores = np.zeros(len(sequences))
-        # Sequences of like length share a pass, which saves padding.
-        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
+        together: dict[object, list[int]] = {}
+        for index in range(len(sequences)):
+            together.setdefault(index if groups is None else groups[index], []).append(index)
+        # Sequences of like length share a pass: that saves padding, and evens out passes without it.
+        order = sorted(together.values(), key=lambda group: max(len(sequences[index]) for index in group))
         done = 0
-        for part in batches(order, batch_size):
-            ids, mask = pad([sequences[index] for index in part], self._pad_id)
+        for part in batches([index for group in order for index in group], batch_size):
             with torch.inference_mode(), reproducible(self._threads, seed=0):
-                logits = self._model(input_ids=ids, attention_mask=mask).logits
-            scores[list(part)] = logits[:, 0].double().numpy()
+                scores[list(part)] = self._forward([sequences[index] for index in part], groups, part)
             done += len(part)
             if progress is not None:
                 progress(done)
         if not np.isfinite(scores).all():
             raise AssayError(f"{self.name}: gives scores that are not finite; its weights are damaged")
         return scores
+
+    def _forward(
+        self, sequences: Sequence[Ids], groups: Sequence[object] | None, indices: Sequence[int]
+    ) -> NDArray[np.float64]:
+        if self.why_padded:
+            ids, mask = pad(sequences, self._pad_id)
+            logits = self._model(input_ids=ids, attention_mask=mask).logits
+        else:
+            # Neighbours of one group stand next to each other, so their order is that of the row.
+            parts = itertools.groupby(
+                zip(indices, sequences, strict=True),
+                key=lambda item: item[0] if groups is None else groups[item[0]],
+            )
+            row = layout([[sequence for _, sequence in part] for _, part in parts])
+            hidden = attention.hidden_states(self._model.base_model, row)
+            logits = self._model.score(hidden[torch.from_numpy(row.last)])
+        found: NDArray[np.float64] = logits[:, 0].double().numpy()
+        return found
 
     def cut_to(self, max_length: int) -> Cutting:
         """The model's rule for another length; 0 keeps its own.
@@ -138,7 +176,8 @@ class Scorer:
                     f"{cutting.max_length} in all; raise max_length or shorten the prompt"
                 )
             sequences.append(ids)
-        return [float(value) for value in self.score_ids(sequences, batch_size)]
+        prompted = [triple[:2] for triple in triples]
+        return [float(value) for value in self.score_ids(sequences, batch_size, groups=prompted)]
 
 
 def score(

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from train_helpers import made_pairs, pair_row, shard
+from transformers import AutoModelForSequenceClassification
 
 from schemas.errors import AssayError
 from schemas.records import Score
 from schemas.shards import iter_rows
+from trainers.data import conversation
 from trainers.evaluate import evaluate
 from trainers.loop import TrainResult
 from trainers.score import Scorer, score
@@ -162,6 +165,47 @@ def test_scores_come_back_in_the_order_of_the_responses(trained: Trained) -> Non
     together = scorer.score(["Go."] * 4, responses, batch_size=3)
     alone = [scorer.score(["Go."], [response])[0] for response in responses]
     assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_packed_and_padded_scores_and_those_of_transformers_are_the_same(trained: Trained) -> None:
+    scorer, padded = Scorer(trained[0].out_dir), Scorer(trained[0].out_dir)
+    assert scorer.why_padded == ""
+    padded.why_padded = "asked for"
+    prompts = ["Go.", "Go on and on.", "Go."] * 4
+    responses = [f"def f(x{i}):\n    return eval(x)\n" * (1 + i % 3) for i in range(11)] + [""]
+    wanted = padded.score(prompts, responses, batch_size=5)
+    for batch_size in (1, 3, 12):
+        assert scorer.score(prompts, responses, batch_size=batch_size) == pytest.approx(wanted, abs=1e-5)
+    model = AutoModelForSequenceClassification.from_pretrained(trained[0].out_dir).eval()
+    for prompt, response, score_ in zip(prompts, responses, wanted, strict=True):
+        chat = conversation("", prompt, response)
+        given = scorer.tokenizer.apply_chat_template(chat, return_tensors="pt", return_dict=True)
+        with torch.inference_mode():
+            assert model(**given).logits.item() == pytest.approx(score_, abs=1e-5)
+
+
+def test_sequences_that_begin_alike_need_not_stand_together(trained: Trained) -> None:
+    scorer = Scorer(trained[0].out_dir)
+    draws = np.random.default_rng(0)
+    heads = [draws.integers(3, 250, 9).astype(np.int32) for _ in range(3)]
+    sequences = [
+        np.concatenate([heads[i % 3], draws.integers(3, 250, i % 5).astype(np.int32)]) for i in range(20)
+    ]
+    alone = scorer.score_ids(sequences, 1)
+    for size in (2, 3, 7, 20):
+        got = scorer.score_ids(sequences, size, groups=[i % 3 for i in range(20)])
+        assert np.abs(got - alone).max() < 1e-5
+
+
+def test_a_model_that_cannot_be_packed_is_scored_with_padding(trained: Trained, tmp_path: Path) -> None:
+    folder = tmp_path / "sliding"
+    shutil.copytree(trained[0].out_dir, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"use_sliding_window": True, "sliding_window": 16, "layer_types": ["sliding_attention"] * 2}
+    (folder / "config.json").write_text(json.dumps(config))
+    scorer = Scorer(folder)
+    assert "sliding window of 16 tokens" in scorer.why_padded
+    assert len(set(scorer.score(["Go."] * 2, ["x = 1\n", "eval(x)\n"]))) == 2
 
 
 def test_a_model_of_another_maker_is_not_given_more_tokens_than_it_has_positions(
