@@ -30,7 +30,7 @@ with torch.inference_mode():
 ```"""
 
 # What is not shown says where and how fast the run was made, not what was made.
-_HIDDEN = {"model", "pad_token", "dev_share", "eval_every", "eval_batch", "threads"}
+_HIDDEN = {"model", "pad_token", "dev_share", "eval_every", "eval_batch", "threads", "layout", "pass_tokens"}
 
 
 def base_name(model: str) -> str:

@@ -17,6 +17,7 @@ OBJECTIVES = ("bt",)
 TRUNCATIONS = ("difference", "head")
 LONG_PROMPTS = ("cut", "drop")
 MAGNITUDES = ("centered", "abs")
+LAYOUTS = ("auto", "prefix", "packed", "padded")
 TINY = "tiny"
 
 
@@ -39,9 +40,14 @@ class TrainConfig:
             the prompt is; 0 picks half of `max_length`.
         long_prompt: what becomes of a prompt that leaves fewer: `cut` takes tokens out of its middle,
             `drop` drops the pair.
-        batch_pairs: pairs in one forward pass.
-        accumulation: forward passes in one optimizer step; the result does not depend on how a step
-            is cut into passes.
+        batch_pairs: an optimizer step has `batch_pairs * accumulation` pairs; of the padded layout, pairs
+            in one forward pass.
+        accumulation: see `batch_pairs`; the result does not depend on how a step is cut into passes.
+        layout: how pairs lie in a pass. `prefix`: in one row without padding, where the longest common
+            beginning of both sides stands once; `packed`: without padding; `padded`; `auto`: `prefix`
+            where the model allows it, else `padded`, and `run.json` says why. All give the same result.
+        pass_tokens: most tokens in one forward pass, unless one pair has more; what both sides share counts
+            once. 0 picks `2 * max_length * batch_pairs`, as many as a padded pass may have.
         epochs: passes over the training pairs, when `max_steps` is 0; 0 picks 2 for `tiny`, else 1.
         max_steps: optimizer steps; 0 means whole epochs.
         lr: peak learning rate; 0 picks 2e-3 for `tiny`, else 1e-5.
@@ -74,6 +80,8 @@ class TrainConfig:
     long_prompt: str = "cut"
     batch_pairs: int = 4
     accumulation: int = 1
+    layout: str = "auto"
+    pass_tokens: int = 0
     epochs: int = 0
     max_steps: int = 0
     lr: float = 0.0
@@ -104,13 +112,14 @@ class TrainConfig:
         _one_of("truncation", self.truncation, TRUNCATIONS)
         _one_of("long_prompt", self.long_prompt, LONG_PROMPTS)
         _one_of("magnitude", self.magnitude, MAGNITUDES)
+        _one_of("layout", self.layout, LAYOUTS)
         if not self.model:
             raise AssayError("train.model: is empty; give `tiny`, a model folder or a Hub id")
         for name in ("batch_pairs", "accumulation", "eval_batch"):
             _within(name, getattr(self, name), 1, None)
         for name in ("max_length", "min_completion", "max_steps", "lr", "weight_decay", "clip", "lm_weight"):
             _within(name, getattr(self, name), 0, None)
-        for name in ("magnitude_weight", "epochs", "eval_every", "threads", "margin"):
+        for name in ("magnitude_weight", "epochs", "eval_every", "threads", "margin", "pass_tokens"):
             _within(name, getattr(self, name), 0, None)
         for name in ("min_lr_ratio", "warmup_ratio"):
             _within(name, getattr(self, name), 0, 1)
@@ -142,6 +151,7 @@ class TrainConfig:
             lr=self.lr or (2e-3 if tiny else 1e-5),
             max_length=max_length,
             min_completion=self.min_completion or max_length // 2,
+            pass_tokens=self.pass_tokens or 2 * max_length * self.batch_pairs,
             threads=self.threads or (1 if tiny else 0),
         )
 

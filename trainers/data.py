@@ -29,18 +29,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AccountingError, AssayError
-from schemas.ids import fraction, rng
+from schemas.ids import fraction
 from schemas.records import PreferencePair
 from schemas.shards import iter_rows, write_text
 from schemas.stage import Drop
 from trainers.config import TrainConfig
+from trainers.packing import Ids, Layout, common_prefix, layout
 from trainers.tokenizer import first_line
-
-Ids = NDArray[np.int32]
 
 COLUMNS = ("idx", "system", "input", "chosen", "rejected", "language", "aspect", "commit", "license")
 _CHUNK = 64
@@ -90,6 +88,16 @@ class TokenPair:
     def length(self) -> int:
         """Tokens of the longer side."""
         return max(len(self.chosen), len(self.rejected))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of both sides."""
+        return len(self.chosen) + len(self.rejected)
+
+    @property
+    def unique_tokens(self) -> int:
+        """Tokens of both sides, their longest common beginning counted once."""
+        return self.tokens - common_prefix(self.chosen, self.rejected)
 
 
 @dataclasses.dataclass
@@ -230,13 +238,6 @@ def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int] | None:
     return None if first is None else (first, last + 1)
 
 
-def common_prefix(left: Ids, right: Ids) -> int:
-    """Number of leading tokens that two sequences share."""
-    size = min(len(left), len(right))
-    different = np.nonzero(left[:size] != right[:size])[0]
-    return int(different[0]) if len(different) else size
-
-
 def window_start(difference: int, longest: int, budget: int) -> int:
     """Where the window of `budget` tokens begins, the same on both sides of a pair.
 
@@ -333,13 +334,6 @@ def write_drops(path: Path, accounts: Mapping[str, Account]) -> None:
     write_text(path, "".join(line + "\n" for line in lines))
 
 
-def epoch_order(count: int, epoch: int, seed: int) -> list[int]:
-    """The order in which an epoch visits `count` pairs: a permutation that depends on nothing else."""
-    order = list(range(count))
-    rng(seed, "epoch", str(epoch)).shuffle(order)
-    return order
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Batch:
     """A micro-batch: the chosen sides, then the rejected ones, padded on the right.
@@ -357,9 +351,29 @@ class Batch:
     lm_targets: torch.Tensor
 
     @property
-    def pairs(self) -> int:
-        """Number of pairs."""
-        return self.input_ids.shape[0] // 2
+    def computed(self) -> int:
+        """Positions that are computed, padding among them."""
+        return self.input_ids.numel()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """A micro-batch in one row: of each pair the chosen side, then the rejected one.
+
+    Attributes:
+        row: the packed sequences.
+        lm_positions: where in the row a hidden state predicts a completion token.
+        lm_targets: the tokens predicted there.
+    """
+
+    row: Layout
+    lm_positions: torch.Tensor
+    lm_targets: torch.Tensor
+
+    @property
+    def computed(self) -> int:
+        """Positions that are computed."""
+        return len(self.row.ids)
 
 
 def pad(sequences: Sequence[Ids], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -380,6 +394,19 @@ def collate(pairs: Sequence[TokenPair], pad_id: int) -> Batch:
     targets = [np.arange(max(1, p.prompt_length), len(p.chosen)) + row * width for row, p in enumerate(pairs)]
     flat = torch.from_numpy(np.concatenate(targets))
     return Batch(ids, mask, flat - 1, ids.view(-1)[flat])
+
+
+def collate_packed(pairs: Sequence[TokenPair], share: bool) -> PackedBatch:
+    """Pairs as one micro-batch without padding; with `share`, a pair's common beginning stands once."""
+    row = layout([(pair.chosen, pair.rejected) for pair in pairs], share)
+    positions, targets = [], []
+    for pair, places in zip(pairs, row.places[::2], strict=True):
+        at = np.arange(max(1, pair.prompt_length), len(pair.chosen))
+        positions.append(places[at - 1])
+        targets.append(pair.chosen[at].astype(np.int64))
+    return PackedBatch(
+        row, torch.from_numpy(np.concatenate(positions)), torch.from_numpy(np.concatenate(targets))
+    )
 
 
 def count_by(pairs: Iterable[Pair], column: str) -> Mapping[str, int]:

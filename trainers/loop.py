@@ -6,7 +6,8 @@ tokenizer, `README.md`, `run.json` (config, counts, metrics), `train.toml` (the 
 All is written to a temporary folder beside it and renamed at the end: there is a whole model or none.
 
 Every loss term is divided by a count of the whole optimizer step, so a step does not depend on how
-it is cut into forward passes. Equal inputs, seed and threads give bit-equal weights.
+it is cut into forward passes, nor on how pairs lie in them. Equal inputs, seed and threads give
+bit-equal weights.
 
 Raises `AssayError` when there is nothing to train on, when the loss is no longer finite, when a model
 or tokenizer does not fit, when the folder cannot be written, and when the exported model scores
@@ -40,10 +41,11 @@ from schemas.ids import rng
 from schemas.shards import write_text
 from trainers import card, data, losses, metrics
 from trainers.config import TINY, TrainConfig
-from trainers.data import Account, Pair, TokenPair
+from trainers.data import Account, Batch, PackedBatch, Pair, TokenPair
 from trainers.environment import quiet, reproducible
 from trainers.export import check_parity, export
 from trainers.model import RewardModel, build
+from trainers.packing import Sampler, layout, micro_batches
 from trainers.schedule import learning_rate
 from trainers.tokenizer import first_line, load_tokenizer, train_tokenizer
 
@@ -78,7 +80,8 @@ class TrainResult:
 
 @dataclasses.dataclass(frozen=True)
 class StepStats:
-    """Means over the pairs (or completion tokens, for `lm`) of one optimizer step."""
+    """Means over the pairs (or completion tokens, for `lm`) of one optimizer step; `tokens` of both sides
+    of all pairs, and how many positions were `computed` for them."""
 
     loss: float
     bt: float
@@ -87,6 +90,7 @@ class StepStats:
     accuracy: float
     margin: float
     tokens: int
+    computed: int
 
 
 def train(
@@ -152,7 +156,9 @@ def train(
                 "parameters": sum(p.numel() for p in model.parameters()),
                 "steps": steps,
                 "tokens": log.tokens,
+                "computed": log.computed,
             },
+            "layout": {"used": model.layout, "why_padded": model.why_padded},
             "metrics": {"last_step": last, "dev": log.dev, "export_difference": parity},
             "versions": {
                 "python": platform.python_version(),
@@ -191,26 +197,28 @@ def _steps(config: TrainConfig, pairs: int) -> int:
     return config.max_steps or config.epochs * per_epoch
 
 
-def step_batches(pairs: Sequence[TokenPair], config: TrainConfig) -> Iterator[tuple[int, list[TokenPair]]]:
-    """(epoch, pairs) of every optimizer step, in order, without end."""
-    size = config.batch_pairs * config.accumulation
-    epoch = 0
-    while True:
-        order = data.epoch_order(len(pairs), epoch, config.seed)
-        for part in data.batches(order, size):
-            yield epoch, [pairs[index] for index in part]
-        epoch += 1
+def passes(
+    model: RewardModel, pairs: Sequence[TokenPair], config: TrainConfig, pad_id: int
+) -> Iterator[Batch | PackedBatch]:
+    """The micro-batches of one optimizer step, in the model's layout."""
+    if model.layout == "padded":
+        # Pairs of like length share a pass, which saves padding and changes no sum.
+        ordered = sorted(pairs, key=lambda pair: pair.length)
+        for part in data.batches(ordered, config.batch_pairs):
+            yield data.collate(part, pad_id)
+        return
+    share = model.layout == "prefix"
+    costs = [pair.unique_tokens if share else pair.tokens for pair in pairs]
+    for indices in micro_batches(costs, config.pass_tokens):
+        yield data.collate_packed([pairs[index] for index in indices], share)
 
 
 def accumulate(model: RewardModel, pairs: Sequence[TokenPair], config: TrainConfig, pad_id: int) -> StepStats:
-    """Add the gradient of one optimizer step over `pairs`, `config.batch_pairs` of them at a time."""
-    # Pairs of like length share a pass, which saves padding and changes no sum.
-    ordered = sorted(pairs, key=lambda pair: pair.length)
+    """Add the gradient of one optimizer step over `pairs`; `config` is a resolved one."""
     lm_tokens = sum(pair.lm_tokens for pair in pairs)
     sums = np.zeros(6)
-    tokens = 0
-    for part in data.batches(ordered, config.batch_pairs):
-        batch = data.collate(part, pad_id)
+    computed = 0
+    for batch in passes(model, pairs, config, pad_id):
         output = model(batch, with_lm=config.lm_weight > 0)
         bt = losses.bradley_terry(output.chosen, output.rejected, config.margin, config.label_smoothing).sum()
         magnitude = losses.magnitude(output.chosen, output.rejected, config.magnitude).sum()
@@ -230,7 +238,7 @@ def accumulate(model: RewardModel, pairs: Sequence[TokenPair], config: TrainConf
             right,
             margins.sum(),
         ]
-        tokens += int(batch.attention_mask.sum())
+        computed += batch.computed
     loss_sum, bt_sum, lm_sum, magnitude_sum, right_sum, margin_sum = sums.tolist()
     count = len(pairs)
     return StepStats(
@@ -240,7 +248,8 @@ def accumulate(model: RewardModel, pairs: Sequence[TokenPair], config: TrainConf
         magnitude=magnitude_sum / count,
         accuracy=right_sum / count,
         margin=margin_sum / count,
-        tokens=tokens,
+        tokens=sum(pair.tokens for pair in pairs),
+        computed=computed,
     )
 
 
@@ -270,9 +279,10 @@ def _fit(
         optimizer_groups(model, config.weight_decay), lr=config.lr, betas=config.betas, eps=config.eps
     )
     line: dict[str, Any] = {}
-    source = step_batches(pairs, config)
+    sampler = Sampler(len(pairs), config.batch_pairs * config.accumulation, config.seed)
     for step in range(steps):
-        epoch, chunk = next(source)
+        epoch, indices = next(sampler)
+        chunk = [pairs[index] for index in indices]
         rate = learning_rate(step, steps, config.lr, config.warmup_ratio, config.min_lr_ratio)
         for group in optimizer.param_groups:
             group["lr"] = rate
@@ -307,15 +317,18 @@ def evaluate_pairs(
 ) -> dict[str, Any]:
     """`metrics.summary` of pairs that were held out."""
     model.eval()
-    sequences = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
-    order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
-    scores = np.zeros(len(sequences))
+    order = sorted(range(len(pairs)), key=lambda index: pairs[index].length)
+    scores = np.zeros((len(pairs), 2))
     with torch.inference_mode():
-        for part in data.batches(order, config.eval_batch):
-            ids, mask = data.pad([sequences[index] for index in part], pad_id)
-            scores[list(part)] = model.rewards(ids, mask).double().numpy()
-    chosen, rejected = np.split(scores, 2)
-    return metrics.summary(chosen, rejected, config.seed, "dev")
+        for part in data.batches(order, max(1, config.eval_batch // 2)):
+            sides = [(pairs[index].chosen, pairs[index].rejected) for index in part]
+            if model.layout == "padded":
+                ids, mask = data.pad([side for pair in sides for side in pair], pad_id)
+                rewards = model.rewards(ids, mask)
+            else:
+                rewards = model.packed_rewards(layout(sides, model.layout == "prefix"))
+            scores[list(part)] = rewards.double().numpy().reshape(-1, 2)
+    return metrics.summary(scores[:, 0], scores[:, 1], config.seed, "dev")
 
 
 class _Log:
@@ -323,7 +336,7 @@ class _Log:
 
     def __init__(self, lines: TextIO, started: float, progress: Progress | None) -> None:
         self._file, self._started, self._progress = lines, started, progress
-        self.tokens = 0
+        self.tokens = self.computed = 0
         self.dev: dict[str, Any] | None = None
 
     def _emit(self, line: dict[str, Any]) -> dict[str, Any]:
@@ -335,9 +348,10 @@ class _Log:
         return line
 
     def step(self, line: dict[str, Any]) -> dict[str, Any]:
-        """Log a step; its `tokens` become those since the start."""
+        """Log a step; its `tokens` and `computed` become those since the start."""
         self.tokens += int(line["tokens"])
-        return self._emit({**line, "tokens": self.tokens})
+        self.computed += int(line["computed"])
+        return self._emit({**line, "tokens": self.tokens, "computed": self.computed})
 
     def evaluation(self, step: int, result: dict[str, Any]) -> None:
         """Log an evaluation and remember it as the newest."""

@@ -1,8 +1,8 @@
 """The reward model: a causal language model's trunk, its vocabulary head and a scalar score head.
 
-In: token ids padded on the right with their mask. Out: one float32 reward a sequence, read from the
-last token that the mask keeps, and for the language-model term a sum of token losses. Rewards start
-at 0, since the score head does. Errors of loading raise `AssayError`.
+In: sequences, packed in a row (`trainers.packing`) or padded on the right with their mask. Out: one float32
+reward a sequence, read from its last token, and for the language-model term a sum of token losses, the
+same in either form. Rewards start at 0, since the score head does. Errors of loading raise `AssayError`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from transformers import (
 
 from schemas.errors import AssayError
 from schemas.ids import rng
-from trainers import losses
+from trainers import attention, losses
 from trainers.config import TINY, TrainConfig
-from trainers.data import Batch
+from trainers.data import Batch, PackedBatch
+from trainers.packing import Layout
 from trainers.tokenizer import first_line
 
 # Logits of more positions than this are made, used and made again in the backward pass: 16 MiB.
@@ -45,12 +46,18 @@ class Output:
 
 
 class RewardModel(nn.Module):
-    """`trunk` gives hidden states, `head` logits over the vocabulary, `score` a scalar a position."""
+    """`trunk` gives hidden states, `head` logits over the vocabulary, `score` a scalar a position.
+
+    Attributes:
+        layout: how batches should come: `prefix`, `packed` or, the only one before `fit_layout`, `padded`.
+        why_padded: why it is `padded` where that was not asked for, else empty.
+    """
 
     def __init__(self, trunk: PreTrainedModel, head: nn.Module | None, score: Tensor | None = None) -> None:
         super().__init__()
         self.trunk = trunk
         self.head = head
+        self.layout, self.why_padded = "padded", ""
         config: Any = trunk.config
         self.score = nn.Linear(config.get_text_config().hidden_size, 1, bias=False, dtype=torch.float32)
         with torch.no_grad():
@@ -58,6 +65,27 @@ class RewardModel(nn.Module):
                 self.score.weight.zero_()
             else:
                 self.score.weight.copy_(score)
+
+    def fit_layout(self, wanted: str, longest: int) -> None:
+        """Set `layout` to what is wanted; `auto` is `prefix` where the trunk can, else `padded`.
+
+        Args:
+            wanted: one of `trainers.config.LAYOUTS`.
+            longest: tokens of the longest sequence to come.
+
+        Raises:
+            AssayError: the trunk cannot be packed, and that was asked for by name.
+        """
+        self.layout, self.why_padded = "padded", ""
+        if wanted == "padded":
+            return
+        self.why_padded = attention.attach(self.trunk, longest)
+        if not self.why_padded:
+            self.layout = "prefix" if wanted == "auto" else wanted
+        elif wanted != "auto":
+            raise AssayError(
+                f"train.layout: {wanted} does not fit this model ({self.why_padded}); use padded"
+            )
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states after the trunk's last norm, shape (sequences, tokens, hidden)."""
@@ -76,13 +104,26 @@ class RewardModel(nn.Module):
         """Rewards of sequences, shape (sequences,)."""
         return self.pool(self.hidden(input_ids, attention_mask), attention_mask)
 
-    def forward(self, batch: Batch, with_lm: bool) -> Output:
+    def packed_rewards(self, row: Layout, hidden: Tensor | None = None) -> Tensor:
+        """Rewards of a row's sequences, shape (sequences,), from its `hidden` states when they are there."""
+        hidden = attention.hidden_states(self.trunk, row) if hidden is None else hidden
+        last = torch.from_numpy(row.last).to(hidden.device)
+        rewards: Tensor = self.score(hidden[last].float()).squeeze(-1)
+        return rewards
+
+    def forward(self, batch: Batch | PackedBatch, with_lm: bool) -> Output:
         """One pass over both sides of a micro-batch; `lm` is 0 unless `with_lm`."""
-        hidden = self.hidden(batch.input_ids, batch.attention_mask)
-        chosen, rejected = self.pool(hidden, batch.attention_mask).chunk(2)
+        if isinstance(batch, PackedBatch):
+            hidden = attention.hidden_states(self.trunk, batch.row)
+            rewards = self.packed_rewards(batch.row, hidden)
+            chosen, rejected = rewards[0::2], rewards[1::2]
+        else:
+            hidden = self.hidden(batch.input_ids, batch.attention_mask)
+            chosen, rejected = self.pool(hidden, batch.attention_mask).chunk(2)
+            hidden = hidden.flatten(0, 1)
         lm = hidden.new_zeros((), dtype=torch.float32)
         if with_lm:
-            lm = self.completion_nll(hidden.flatten(0, 1)[batch.lm_positions], batch.lm_targets)
+            lm = self.completion_nll(hidden[batch.lm_positions], batch.lm_targets)
         return Output(chosen, rejected, lm)
 
     def completion_nll(self, states: Tensor, targets: Tensor) -> Tensor:
@@ -131,13 +172,16 @@ def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardMode
 
     Raises:
         AssayError: it cannot be loaded, its vocabulary is smaller than the tokenizer's, or it lacks a
-            vocabulary head that `lm_weight` needs.
+            vocabulary head that `lm_weight` needs, reads fewer tokens than `max_length`, or cannot have the
+            layout that was asked for.
     """
     if config.model == TINY:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(rng(config.seed, "weights", TINY).getrandbits(63))
             made: Any = Qwen3ForCausalLM(tiny_config(len(tokenizer), config.max_length, tokenizer))
-        return RewardModel(made.base_model, made.get_output_embeddings())
+        model = RewardModel(made.base_model, made.get_output_embeddings())
+        model.fit_layout(config.layout, config.max_length)
+        return model
     try:
         model = _load(config.model)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
@@ -155,6 +199,7 @@ def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardMode
             f"set it to {positions} or less"
         )
     model.trunk.config.pad_token_id = tokenizer.pad_token_id
+    model.fit_layout(config.layout, config.max_length)
     return model
 
 

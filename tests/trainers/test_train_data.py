@@ -15,6 +15,7 @@ from schemas.errors import AssayError, ShardError
 from schemas.stage import Drop
 from trainers import data
 from trainers.data import Cutting, Pair, Side, TokenPair
+from trainers.packing import common_prefix
 from trainers.tokenizer import train_tokenizer
 
 
@@ -52,8 +53,8 @@ def test_a_window_holds_the_first_difference_of_both_sides(
         assert made.reason == "identical"
         return
     assert isinstance(made, TokenPair)
-    at = data.common_prefix(*bodies)
-    cut_at = data.common_prefix(made.chosen, made.rejected)
+    at = common_prefix(*bodies)
+    cut_at = common_prefix(made.chosen, made.rejected)
     for cut, side, body in zip((made.chosen, made.rejected), sides, bodies, strict=True):
         assert len(cut) <= max_length
         assert cut[:prompt].tolist() == head.tolist()
@@ -211,16 +212,6 @@ def test_the_only_commit_is_trained_on_and_not_held_out() -> None:
     for seed in range(20):
         train, dev = data.hold_out([as_pair("a", "b", commit="only")], 0.5, seed)
         assert (len(train), len(dev)) == (1, 0)
-
-
-@given(st.integers(0, 60), st.integers(0, 3), st.integers(0, 3))
-def test_an_epoch_visits_every_pair_once(count: int, epoch: int, seed: int) -> None:
-    assert sorted(data.epoch_order(count, epoch, seed)) == list(range(count))
-
-
-def test_epochs_and_seeds_differ_in_order() -> None:
-    orders = {tuple(data.epoch_order(30, epoch, seed)) for epoch in range(3) for seed in range(3)}
-    assert len(orders) == 9
 
 
 def test_the_language_model_targets_are_the_completion_of_the_chosen_side(

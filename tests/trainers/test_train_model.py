@@ -154,7 +154,8 @@ def test_a_steps_loss_and_gradient_are_those_of_a_plain_float64_loop(magnitude: 
     stats = accumulate(ours, pairs, config, 0)
 
     def reward(ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        states = plain.trunk(input_ids=torch.tensor(ids[None].astype(np.int64))).last_hidden_state[0]
+        given = torch.tensor(ids[None].astype(np.int64))
+        states = plain.trunk(input_ids=given, attention_mask=torch.ones_like(given)).last_hidden_state[0]
         return states[-1] @ plain.score.weight[0], states
 
     preference = penalty = nll = torch.zeros((), dtype=torch.float64)
