@@ -96,29 +96,148 @@ def _only_criteria(**given: object) -> None:
             raise AssayError(f"--{name} goes with `criteria`: assay train criteria, or assay eval criteria")
 
 
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model", help="Folder or Hub id of a reward model (default: the run's).", show_default=False
+    ),
+]
+CriteriaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--criteria",
+        help="Codes such as FC,RE for the system prompt of every row, or `none` (default: the row's "
+        "`system`, else the prompt of its `aspect`).",
+        show_default=False,
+    ),
+]
+BatchOption = Annotated[int, typer.Option(min=1, help="Conversations in one forward pass.")]
+LengthOption = Annotated[int, typer.Option(min=0, help="Tokens of a conversation; 0 for the model's own.")]
+
+
 @command_of(
-    "eval", "Score the test pairs with the run's model; or annotated edits with the criterion classifier."
+    "eval",
+    "Measure a model: the run's on its test pairs (`rm`), any on files of pairs (`pairs`) or on pairs that "
+    "mislead (`robustness`); scores with outcomes (`best-of-k`, `calibration`); or the criterion classifier.",
 )
 def evaluate(
     flags: Flags,
     what: Annotated[
-        Literal["rm", "criteria"], typer.Argument(help="Reward model or criterion classifier.")
+        Literal["rm", "pairs", "best-of-k", "calibration", "robustness", "criteria"],
+        typer.Argument(help="What is measured."),
     ] = "rm",
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="For `pairs` and `robustness`: Parquet or JSON of pairs; for `best-of-k` and `calibration`: "
+            "of scores with outcomes.",
+            show_default=False,
+        ),
+    ] = None,
+    model: ModelOption = None,
+    criteria: CriteriaOption = None,
+    layout: Annotated[
+        Literal["auto", "pairs", "rewardbench", "rewardbench2", "rm-bench"],
+        typer.Option(help="For `pairs`: how the files are laid out."),
+    ] = "auto",
+    batch_size: BatchOption = 16,
+    max_length: LengthOption = 0,
+    ks: Annotated[
+        str, typer.Option("--k", help="For `best-of-k`: numbers such as 1,4,16 (default: powers of two).")
+    ] = "",
+    scores: Annotated[
+        Literal["logit", "probability"], typer.Option(help="For `calibration`: what a score is.")
+    ] = "logit",
+    bins: Annotated[int, typer.Option(min=1, max=1000, help="For `calibration`: bins of its errors.")] = 10,
+    dev: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="For `calibration`: scores to fit a temperature on; may be repeated.", show_default=False
+        ),
+    ] = None,
+    before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="For `calibration`: earlier scores of the same rows; may be repeated.", show_default=False
+        ),
+    ] = None,
     annotated: AnnotatedEdits = None,
-    out: OutOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write (default: in the run directory).")
+    ] = None,
 ) -> None:
     """Evaluate a model."""
     run_dir = flags.run_dir or DEFAULT_RUN
     if what == "criteria":
-        from assay import criteria
+        from assay import criteria as classifier
 
-        criteria.evaluate(flags, run_dir, annotated or [], out)
+        classifier.evaluate(flags, run_dir, annotated or [], out)
+        return
+    if what != "rm":
+        from assay import scoring
+
+        _only_criteria(annotated=annotated)
+        given = scoring.Given(
+            files=tuple(files or ()),
+            model=model,
+            out=out,
+            criteria=criteria,
+            batch_size=batch_size,
+            max_length=max_length,
+            layout=layout,
+            scores=scores,
+            ks=ks,
+            bins=bins,
+            dev=tuple(dev or ()),
+            before=tuple(before or ()),
+        )
+        scoring.evaluate(what, flags, run_dir, given)
         return
     _only_criteria(annotated=annotated, out=out)
+    for name, value in (("files", files), ("--model", model), ("--criteria", criteria)):
+        if value is not None:
+            from schemas.errors import AssayError
+
+            raise AssayError(f"{name} go with `pairs`: assay eval pairs FILE... --model FOLDER")
     from assay.session import Session
 
     with Session(flags, run_dir, create=False) as session:
         session.evaluate()
+
+
+@command_of("score", "Score prompts with responses: Parquet or JSON in, Parquet out, in parts that resume.")
+def score(
+    flags: Flags,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Parquet or JSON with `prompt` (or `input`, `messages`) and `response` (or `completion`), "
+            "or `chosen` and `rejected`.",
+            show_default=False,
+        ),
+    ] = None,
+    model: ModelOption = None,
+    criteria: CriteriaOption = None,
+    batch_size: BatchOption = 16,
+    max_length: LengthOption = 0,
+    part_rows: Annotated[int, typer.Option(min=1, help="Rows of a part.")] = 1000,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write (default: in the run directory).")
+    ] = None,
+) -> None:
+    """Score files."""
+    from assay import scoring
+
+    given = scoring.Given(
+        files=tuple(files or ()),
+        model=model,
+        out=out,
+        criteria=criteria,
+        batch_size=batch_size,
+        max_length=max_length,
+        part_rows=part_rows,
+    )
+    scoring.score(flags, flags.run_dir or DEFAULT_RUN, given)
 
 
 RunDirOnly = Annotated[Path, typer.Option(help="Folder of the run.")]
@@ -141,7 +260,9 @@ def status(run_dir: RunDirOnly = DEFAULT_RUN, as_json: JsonOnly = False) -> None
     show(run_dir, as_json)
 
 
-@app.command("push", help="Publish the run's pairs, steps and trajectories on the Hub, with a card.")
+@app.command(
+    "push", help="Publish the run's pairs of all kinds, steps and trajectories on the Hub, with a card."
+)
 def push(
     repo_id: Annotated[str, typer.Argument(help="Dataset on the Hub: owner/name.", show_default=False)],
     run_dir: RunDirOnly = DEFAULT_RUN,

@@ -56,6 +56,7 @@ SETTINGS = {
     "synthesize": ("synthesize", "model"),
     "train": ("train", "criteria"),
     "eval": ("train", "label"),
+    "score": ("label",),
 }
 RUNS = {
     "mine": ("repositories", "mine"),

@@ -161,7 +161,9 @@ def _together(
     for drop in account.drops:
         found[int(drop.id)] = BadRow(drop.reason, drop.detail or "")
     ids = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
-    scores = scorer.score_ids(ids, options.batch_size).reshape(-1, 2)
+    # The sides of a pair share what they begin with.
+    numbers = [number for number in range(len(pairs)) for _ in range(2)]
+    scores = scorer.score_ids(ids, options.batch_size, groups=numbers).reshape(-1, 2)
     for pair, (good, bad) in zip(pairs, scores, strict=True):
         found[int(pair.pair.idx)] = [float(good), float(bad)]
     return found
@@ -249,8 +251,8 @@ def _refuse_others(out: Path, key: str) -> None:
     for path in sorted(out.glob("part-*.json")):
         if _facts(path).get("key") != key:
             raise AssayError(
-                f"{out}: holds scores of other inputs, settings or another model ({path.name}); give another "
-                "--out, or --clean to remove them"
+                f"{out}: holds scores of other inputs, settings, model or version of assay ({path.name}); "
+                "give another --out, or --clean to remove them"
             )
 
 
