@@ -7,7 +7,8 @@ none. What a pair rests on stays with it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from labelers import prompts
@@ -62,6 +63,7 @@ def pair(
     labels: LabelConfig | None = None,
     min_score: float | None = None,
     findings: Findings = NOTHING,
+    counts: Counter[str] | None = None,
 ) -> Outcome:
     """Preference pairs from an edit, its label and its excerpts in order of pieces (rows of `edits`, `labels`
     and `excerpts`), or why there is none.
@@ -72,6 +74,7 @@ def pair(
         split: the edit's row of `splits`; None when it has none, and then no pair either.
         labels: how pieces are labelled.
         min_score: least score put before judges, where there are any; see `proposals`.
+        counts: pieces that gave no pair although another of their edit did are added here, by reason.
     """
     if split is None:
         return Drop(edit["id"], "no_split")
@@ -90,7 +93,18 @@ def pair(
             refused.append(one)
         else:
             made.append(one)
-    return Keep(tuple(made)) if made else Drop(edit["id"], *refused[0])
+    if not made:
+        return Drop(edit["id"], *refused[0])
+    count_pieces(refused, counts)
+    if counts is not None and (left := len(excerpts) - len(found)) and found[0].view.own is not None:
+        counts["pieces_not_proposed"] += left
+    return Keep(tuple(made))
+
+
+def count_pieces(refused: Iterable[tuple[str, str]], counts: Counter[str] | None) -> None:
+    """Count pieces that were refused although their edit is kept: its row cannot tell of them."""
+    if counts is not None:
+        counts.update(f"pieces_{reason}" for reason, _ in refused)
 
 
 def decided(proposal: Proposal, findings: Findings, config: BuildConfig) -> Decision | tuple[str, str]:

@@ -300,7 +300,7 @@ class WriteInstructions(_ViewStep):
 
         settings, counts = self.settings, Counter[str]()
         with clients_of([settings.writer] if settings.writer else [], self.run_dir) as clients:
-            labels = self.decided(unit)
+            labels = self.decided(unit, counts)
             while batch := list(itertools.islice(labels, _LABELS_AT_ONCE)):
                 wanted = [one for _, found in batch if not isinstance(found, Drop) for one in found]
                 texts = write(clients[0], wanted, self.criteria, settings.instruct, settings.seed, counts)
@@ -312,7 +312,9 @@ class WriteInstructions(_ViewStep):
                     yield Keep(tuple(made)) if made else Drop(edit_id, "no_instruction")
         self.count(counts)
 
-    def decided(self, unit: Unit) -> Iterator[tuple[str, list[tuple[Proposal, Decision]] | Drop]]:
+    def decided(
+        self, unit: Unit, counts: Counter[str] | None = None
+    ) -> Iterator[tuple[str, list[tuple[Proposal, Decision]] | Drop]]:
         """Each label's edit with those proposals that become pairs, or why none does."""
         findings = self.findings(unit)
         for edit_id, found in self.proposed(unit):
@@ -322,6 +324,8 @@ class WriteInstructions(_ViewStep):
             decisions = [(one, decided(one, findings, self.settings.build)) for one in found]
             good = [(one, made) for one, made in decisions if isinstance(made, Decision)]
             refused = [made for _, made in decisions if isinstance(made, tuple)]
+            if good:
+                pairs.count_pieces(refused, counts)
             yield edit_id, good or Drop(edit_id, *refused[0])
 
     def requests(self, units: Sequence[Unit]) -> list[tuple[ModelConfig, Iterator[Request]]]:
@@ -346,7 +350,7 @@ class BuildPairs(_ViewStep):
 
     def process(self, unit: Unit) -> Iterator[Outcome]:
         """Yield a pair, or why there is none, for each label."""
-        settings, findings = self.settings, self.findings(unit)
+        settings, findings, counts = self.settings, self.findings(unit), Counter[str]()
         splits = _splits_of(self.run_dir / unit.payload["splits"], self.run_dir / unit.payload["labels"])
         for edit, given, excerpts in self.considered(unit):
             yield pairs.pair(
@@ -360,4 +364,6 @@ class BuildPairs(_ViewStep):
                 labels=settings.label,
                 min_score=settings.min_score,
                 findings=findings,
+                counts=counts,
             )
+        self.count(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -165,6 +166,38 @@ def test_both_pieces_become_pairs_when_both_have_the_label() -> None:
     made = records(built(edit(message), excerpt(0, 2), excerpt(1, 2)))
     assert [one.evidence.names for one in made] == [["parse"], ["show"]]
     assert len({one.idx for one in made}) == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "vetoed", "counted"),
+    [
+        (MESSAGE, (), {"pieces_not_proposed": 1}),
+        ("Fix crash in parse, and fix wrong show", (), {}),
+        ("Fix crash in parse, and fix wrong show", (1,), {"pieces_vetoed": 1}),
+        ("Fix crash in parse, and fix wrong show", (0, 1), {}),
+    ],
+)
+def test_pieces_left_out_of_an_edit_that_is_kept_are_counted(
+    message: str, vetoed: tuple[int, ...], counted: dict[str, int]
+) -> None:
+    row, cut = edit(message), (excerpt(0, 2), excerpt(1, 2))
+    given = as_row(label(row, BUILT_IN, LabelConfig()))
+    forbidden = {"veto": "no_longer_parses", "bearings": [], "measures": []}
+    evidence = {content_id("view", row["id"], str(piece)): forbidden for piece in vetoed}
+    counts = Counter[str]()
+    outcome = pairs.pair(
+        row,
+        given,
+        BUILT_IN,
+        BuildConfig(),
+        0,
+        cut,
+        split="train",
+        findings=pairs.Findings(evidence=evidence),
+        counts=counts,
+    )
+    assert isinstance(outcome, Drop) == (vetoed == (0, 1))
+    assert dict(counts) == counted
 
 
 def test_pieces_without_the_label_drop_the_edit() -> None:
