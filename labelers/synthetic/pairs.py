@@ -31,8 +31,9 @@ from labelers.prompts import version
 from labelers.synthetic import bugs, hacks
 from labelers.synthetic.bugs import Planted
 from labelers.synthetic.config import SynthesizeConfig
+from schemas.answers import evidence_of_answers
 from schemas.ids import content_id, rng
-from schemas.records import PairEvidence, SyntheticPair
+from schemas.records import SyntheticPair
 from schemas.stage import Drop, Keep, Outcome
 
 CODE = "FC"
@@ -275,29 +276,12 @@ class _Maker:
                 commit=None,
                 path=None,
                 license=self.problem["license"],
-                evidence=PairEvidence(
-                    edit_id=None,
+                evidence=evidence_of_answers(
                     labeler=f"suite of {self.problem['source']} ({min_trust(chosen.trust, rejected.trust)})",
                     method="execution",
                     confidence=1.0,
-                    single_intent=None,
-                    scores=[],
-                    terms=[],
-                    subject=None,
-                    merged_by=None,
                     instruction_by=prompt,
-                    instruction_kind="given",
-                    instruction_style=None,
                     system_kind=system_kind,
-                    level="answer",
-                    names=[],
-                    measures=[],
-                    bearings=[],
-                    share=None,
-                    strength=None,
-                    specificity=None,
-                    votes=[],
-                    trade_offs=[],
                     made_by=f"{kind}: {made_by}",
                     detail=_ADDRESS.sub("0x", f"{self.program['problem']}: {told}")[:_MOST_DETAIL],
                 ),

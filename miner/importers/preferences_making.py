@@ -23,8 +23,9 @@ from miner.importers.preferences_names import (
     spelled_aspect,
     spelled_language,
 )
+from schemas.answers import evidence_of_answers
 from schemas.ids import content_id, rng, split_of
-from schemas.records import ImportedPair, Measure, PairEvidence
+from schemas.records import ImportedPair, Measure
 
 T = TypeVar("T")
 
@@ -184,33 +185,16 @@ def pair(
         commit=None,
         path=None,
         license=by.config.license or None,
-        evidence=PairEvidence(
-            edit_id=None,
+        evidence=evidence_of_answers(
             labeler=by.name,
             method="published",
             confidence=1.0 if margin is None else margin.confidence(),
-            single_intent=None,
-            scores=[],
-            terms=[],
-            subject=None,
-            merged_by=None,
             instruction_by=by.name,
-            instruction_kind="given",
-            instruction_style=None,
             system_kind="given" if system else "none",
-            level="answer",
-            names=[],
             measures=[
                 Measure(name=name, old=worse, new=better, tool=by.name)
                 for name, better, worse in (() if margin is None else margin.measures)
             ],
-            bearings=[],
-            share=None,
-            strength=None,
-            specificity=None,
-            votes=[],
-            trade_offs=[],
-            made_by=None,
             detail=": ".join(parts) or None,
         ),
         split=split_for(by, told, prompt),
