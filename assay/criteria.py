@@ -83,6 +83,12 @@ def _tell(flags: Flags, place: Path, found: Mapping[str, Any], what: str) -> Non
         print(json.dumps({"folder": str(place), **found}, sort_keys=True))
         return
     figures = found["figures"]
+    if not figures["rows"]:
+        print(
+            f"{what}: {found['classifier']}, of weak labels alone, and not measured, for want of annotated "
+            f"edits; {place}"
+        )
+        return
     best, shipped = figures["best"], figures["shipped"]
     print(
         f"{what}: {found['classifier']} on {figures['rows']:,} annotated edits: F1 {best['f1']:.2f} at best; "

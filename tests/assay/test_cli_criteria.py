@@ -68,6 +68,14 @@ def test_a_trained_classifier_labels_and_is_measured(mined: Path, annotated: Pat
     assert {row["labeler"] for row in RunDir.open(mined).rows("labels")} == {told["classifier"]}
 
 
+def test_a_classifier_of_weak_labels_alone_is_called_unmeasured(mined: Path, tmp_path: Path) -> None:
+    small = ("--set", "criteria.min_edits=1", "--set", "criteria.min_repositories=1")
+    done = assay("train", "criteria", "--run-dir", mined, "--out", tmp_path / "criteria", *small)
+    assert done.code == 0, done.err
+    assert "not measured" in done.out
+    assert "F1" not in done.out
+
+
 def test_a_history_with_too_few_edits_is_told(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assay("mine", make_repo(tmp_path / "project.git", 12), "--run-dir", run)

@@ -108,7 +108,7 @@ class Encoder:
 def _folder(folder: Path) -> None:
     if not folder.is_dir() or not any(folder.glob("*.safetensors")):
         raise AssayError(
-            f"{folder}: no folder of an encoder with weights in safetensors; give one with --model"
+            f"{folder}: no folder of an encoder with weights in safetensors; give one with --encoder"
         )
 
 

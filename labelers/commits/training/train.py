@@ -93,6 +93,8 @@ def train_criteria(
     found = sample(edits, annotated, config, features_of, progress)
     made = linear.train([linear.Example(*one) for one in found], config, progress)
     judged = [one for _, _, one in found if one is not None]
+    if not judged:
+        progress("no edit of the run is annotated, so nothing was measured: weak labels alone")
     about = {
         "classifier": made.model.version,
         "trained": dict(made.model.about),
