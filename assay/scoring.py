@@ -92,8 +92,8 @@ def score(flags: Flags, run_dir: Path, given: Given) -> None:
     _tell(
         flags,
         {"folder": str(out), **found},
-        f"score: {found['scored']:,} of {found['rows']:,} rows scored{_drops(found['dropped'])}; "
-        f"{found['parts']:,} parts, {found['made']:,} of them now; {out}",
+        f"score: {found['scored']:,} of {found['rows']:,} rows scored{_cut(found)}"
+        f"{_drops(found['dropped'])}; {found['parts']:,} parts, {found['made']:,} of them now; {out}",
     )
 
 
@@ -197,11 +197,12 @@ def _best_of_k(flags: Flags, run_dir: Path, given: Given) -> None:
     _write(out, found, {"best_of.svg": plots.best_of(found)})
     most = list(found["best_of"])[-1]
     row = found["best_of"][most]
+    same = f"; in {found['one_score']:,} all scores are equal" if found["one_score"] else ""
     _tell(
         flags,
         {"folder": str(out), **found},
         f"eval best-of-k: best of {most} is right in {row['rm']:.3f} of {row['tasks']:,} tasks (random "
-        f"{row['random']:.3f}, oracle {row['oracle']:.3f}){_drops(found['dropped'])}; {out}",
+        f"{row['random']:.3f}, oracle {row['oracle']:.3f}){same}{_drops(found['dropped'])}; {out}",
     )
 
 
@@ -389,7 +390,7 @@ def _accuracy_plots(out: Path, found: Mapping[str, Any]) -> None:
 
 
 def _headline(found: Mapping[str, Any]) -> str:
-    dropped = _drops(found["dropped"])
+    dropped = _cut(found) + _drops(found["dropped"])
     if "overall" not in found:
         score = found["score"] if "score" in found else found["mean"]
         return f"{found['layout']} {_shown(score)} on {found['scored']:,} prompts{dropped}"
@@ -403,6 +404,10 @@ def _headline(found: Mapping[str, Any]) -> str:
 
 def _shown(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
+
+
+def _cut(found: Mapping[str, Any]) -> str:
+    return f", {found['cut']:,} of them cut to fit" if found["cut"] else ""
 
 
 def _drops(dropped: Mapping[str, int]) -> str:

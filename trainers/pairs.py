@@ -121,18 +121,21 @@ def evaluate(
     progress(f"scoring the responses to {len(loaded.requests):,} prompts")
     asked = list(zip(loaded.requests, loaded.systems, strict=True))
     kept: list[tuple[Request, Floats, Floats]] = []
+    cut = 0
     dropped = Counter(loaded.dropped)
     for (request, _), found in zip(asked, score_requests(scorer, asked, options), strict=True):
         if isinstance(found, BadRow):
             dropped[found.reason] += 1
             continue
-        values = np.array(found, dtype=np.float64)
+        values = np.array(found.values, dtype=np.float64)
+        cut += found.cut
         kept.append((request, values[: len(request.right)], values[len(request.right) :]))
     results: dict[str, Any] = {
         "model": scorer.name,
         "layout": loaded.layout,
         "rows": loaded.rows,
         "scored": len(kept),
+        "cut": cut,
         "dropped": dict(sorted(dropped.items())),
         "max_length": options.max_length or scorer.cutting.max_length,
         "seed": seed,

@@ -119,12 +119,12 @@ def mean_ci(values: Sequence[float], seed: int, name: str, level: float = 0.95) 
 def summary(tasks: Sequence[Task], ks: Sequence[int], seed: int) -> dict[str, Any]:
     """What best-of-k gives over tasks, each task counting the same.
 
-    Keys: `tasks`, `candidates`, `with_right` (tasks with a right candidate), `mixed` (with right and wrong
-    ones); `best_of`: for each k `tasks` that have so many candidates, `rm`, its `ci95` over tasks, `random`
-    (the mean outcome), `oracle` (pass@k) and `gain`, the share of the way from random to oracle; `hits`:
-    for each k over tasks with a right candidate `hits` and `random`; `spearman` of scores with the share
-    of tests passed, else with the outcome: `mean`, `median`, `tasks` where it is defined; `variance` of
-    the scores within a task: `mean`, `median`, `std`.
+    Keys: `tasks`, `candidates`, `one_score` (tasks whose scores are all equal), `with_right` (tasks with a
+    right candidate), `mixed` (with right and wrong ones); `best_of`: for each k `tasks` that have so many
+    candidates, `rm`, its `ci95` over tasks, `random` (the mean outcome), `oracle` (pass@k) and `gain`, the
+    share of the way from random to oracle; `hits`: for each k over tasks with a right candidate `hits` and
+    `random`; `spearman` of scores with the share of tests passed, else with the outcome: `mean`, `median`,
+    `tasks` where it is defined; `variance` of the scores within a task: `mean`, `median`, `std`.
     """
     right = [task for task in tasks if np.any(task.resolved > 0)]
     rho = [
@@ -136,6 +136,7 @@ def summary(tasks: Sequence[Task], ks: Sequence[int], seed: int) -> dict[str, An
     return {
         "tasks": len(tasks),
         "candidates": sum(len(task.scores) for task in tasks),
+        "one_score": sum(bool(np.ptp(task.scores) == 0) for task in tasks),
         "with_right": len(right),
         "mixed": sum(bool(np.any(task.resolved == 0)) for task in right),
         "best_of": {str(k): _best_of(tasks, k, seed) for k in ks},

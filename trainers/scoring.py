@@ -27,7 +27,8 @@ from schemas.ids import digest_json
 from schemas.shards import file_sha256, write_shard, write_text
 from trainers import rowfiles
 from trainers.conversations import COLUMNS, Request, request_of
-from trainers.data import Pair, encode_pairs
+from trainers.data import Pair, cut_side, encode_pairs, encode_sides
+from trainers.packing import Ids
 from trainers.rowfiles import BadRow
 from trainers.score import Scorer
 
@@ -55,6 +56,7 @@ class ScoredRow:
     aspect: str | None = column("criterion")
     language: str | None = column("programming language")
     subset: str | None = column("subset")
+    cut: bool = column("whether the model read only a part of it, since it was too long")
     system: str = column("first 16 hex digits of the system prompt's digest; empty for none")
 
 
@@ -75,9 +77,17 @@ class Options:
     limit: int | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of a request's responses, the right ones first, and whether the model read only a part."""
+
+    values: list[float]
+    cut: bool
+
+
 def score_requests(
     scorer: Scorer, asked: Sequence[tuple[Request, str]], options: Options
-) -> list[list[float] | BadRow]:
+) -> list[Scores | BadRow]:
     """Scores of each request's responses, the right ones first, or why there are none.
 
     Two sides of one pair are cut as in training: to one window that holds where they differ. A lone
@@ -91,7 +101,7 @@ def score_requests(
     Raises:
         AssayError: the model can score none of them.
     """
-    found: list[list[float] | BadRow] = [BadRow("not_scorable")] * len(asked)
+    found: list[Scores | BadRow] = [BadRow("not_scorable")] * len(asked)
     sides: tuple[list[int], list[int]] = ([], [])
     for at, (request, _) in enumerate(asked):
         sides[bool(request.wrong) and not request.listed].append(at)
@@ -107,12 +117,12 @@ def score_requests(
     return found
 
 
-_Work = Callable[[Scorer, Sequence[tuple[Request, str]], Options], list[list[float] | BadRow]]
+_Work = Callable[[Scorer, Sequence[tuple[Request, str]], Options], list[Scores | BadRow]]
 
 
 def _tried(
     work: _Work, scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
-) -> list[list[float] | BadRow]:
+) -> list[Scores | BadRow]:
     try:
         return work(scorer, part, options)
     except AssayError as error:
@@ -122,26 +132,37 @@ def _tried(
     return [scores for one in part for scores in _tried(work, scorer, [one], options)]
 
 
-def _apart(
-    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
-) -> list[list[float] | BadRow]:
+def _apart(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options) -> list[Scores | BadRow]:
     talks = [
         (system, request.prompt, response)
         for request, system in part
         for response in (*request.right, *request.wrong)
     ]
-    systems, prompts, responses = zip(*talks, strict=True)
-    scores = iter(
-        scorer.score(
-            prompts, responses, systems=systems, batch_size=options.batch_size, max_length=options.max_length
-        )
-    )
-    return [list(itertools.islice(scores, len(request.right) + len(request.wrong))) for request, _ in part]
+    cutting = scorer.cut_to(options.max_length)
+    sides = encode_sides(scorer.tokenizer, talks)
+    pieces = iter([(cut_side(side, cutting), len(side.ids)) for side in sides])
+    ids: list[Ids] = []
+    prompts: list[int] = []
+    plan: list[tuple[int, bool] | None] = []
+    for number, (request, _) in enumerate(part):
+        own = list(itertools.islice(pieces, len(request.right) + len(request.wrong)))
+        kept = [piece for piece, _ in own if piece is not None]
+        if len(kept) < len(own):
+            plan.append(None)
+            continue
+        plan.append((len(own), any(len(piece) < whole for piece, (_, whole) in zip(kept, own, strict=True))))
+        ids += kept
+        prompts += [number] * len(own)
+    values = iter(scorer.score_ids(ids, options.batch_size, groups=prompts).tolist() if ids else [])
+    return [
+        BadRow("prompt_too_long", f"of {cutting.max_length} tokens in all")
+        if one is None
+        else Scores(list(itertools.islice(values, one[0])), one[1])
+        for one in plan
+    ]
 
 
-def _together(
-    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
-) -> list[list[float] | BadRow]:
+def _together(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options) -> list[Scores | BadRow]:
     texts = [
         Pair(
             idx=str(at),
@@ -157,7 +178,7 @@ def _together(
         for at, (request, system) in enumerate(part)
     ]
     pairs, account = encode_pairs(texts, scorer.tokenizer, scorer.cut_to(options.max_length))
-    found: list[list[float] | BadRow] = [BadRow("not_scorable")] * len(part)
+    found: list[Scores | BadRow] = [BadRow("not_scorable")] * len(part)
     for drop in account.drops:
         found[int(drop.id)] = BadRow(drop.reason, drop.detail or "")
     ids = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
@@ -165,7 +186,7 @@ def _together(
     numbers = [number for number in range(len(pairs)) for _ in range(2)]
     scores = scorer.score_ids(ids, options.batch_size, groups=numbers).reshape(-1, 2)
     for pair, (good, bad) in zip(pairs, scores, strict=True):
-        found[int(pair.pair.idx)] = [float(good), float(bad)]
+        found[int(pair.pair.idx)] = Scores([float(good), float(bad)], pair.windowed or pair.prompt_cut)
     return found
 
 
@@ -207,8 +228,8 @@ def score_files(
         progress: called with a line after each part.
 
     Returns:
-        The content of `scores.json`: `rows`, `scored`, `dropped` by reason, `parts`, `made` (parts that
-        were not there yet).
+        The content of `scores.json`: `rows`, `scored`, `cut` (too long to be read whole), `dropped` by
+        reason, `parts`; and `made` (parts that were not there yet).
 
     Raises:
         AssayError: a file or the model cannot be used, or the folder holds scores of another key.
@@ -230,10 +251,11 @@ def score_files(
             total["parts"] += 1
             total["rows"] += facts["rows"]
             total["scored"] += facts["scored"]
+            total["cut"] += facts["cut"]
             dropped.update(Counter(drop["reason"] for drop in facts["drops"]))
     result = {
         "key": key,
-        **{name: total[name] for name in ("rows", "scored", "parts")},
+        **{name: total[name] for name in ("rows", "scored", "cut", "parts")},
         "dropped": dict(sorted(dropped.items())),
     }
     write_text(out / "scores.json", json.dumps(result, indent=1) + "\n")
@@ -299,13 +321,20 @@ def _make(
             made.append(_scored(path, number, request, system, found))
     _, _, digest = write_shard(place, ScoredRow, made)
     drops.sort(key=lambda drop: drop["row"])
-    facts = {"key": key, "rows": len(rows), "scored": len(made), "sha256": digest, "drops": drops}
+    facts = {
+        "key": key,
+        "rows": len(rows),
+        "scored": len(made),
+        "cut": sum(row["cut"] for row in made),
+        "sha256": digest,
+        "drops": drops,
+    }
     write_text(place.with_suffix(".json"), json.dumps(facts, indent=1) + "\n")
     return facts
 
 
-def _scored(path: Path, number: int, request: Request, system: str, found: Sequence[float]) -> dict[str, Any]:
-    right, wrong = found[: len(request.right)], found[len(request.right) :]
+def _scored(path: Path, number: int, request: Request, system: str, found: Scores) -> dict[str, Any]:
+    right, wrong = found.values[: len(request.right)], found.values[len(request.right) :]
     lone = not wrong
     return {
         "id": request.row_id,
@@ -314,6 +343,7 @@ def _scored(path: Path, number: int, request: Request, system: str, found: Seque
         "score": right[0] if lone else None,
         "chosen_score": None if lone else min(right),
         "rejected_score": None if lone else max(wrong),
+        "cut": found.cut,
         "outcome": request.outcome,
         "pass_rate": request.rate,
         **{name: request.names.get(name) for name in ("instance", "aspect", "language", "subset")},

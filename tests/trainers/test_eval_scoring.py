@@ -130,7 +130,16 @@ def test_a_row_that_the_model_refuses_costs_itself(model: Path, tmp_path: Path) 
     rows = answers(3)
     rows[1]["prompt"] = "word " * 2000
     found = score(strict, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out")
-    assert (found["scored"], found["dropped"]) == (2, {"not_scorable": 1})
+    assert (found["scored"], found["dropped"]) == (2, {"prompt_too_long": 1})
+
+
+def test_what_is_too_long_to_be_read_whole_is_told(model: Path, tmp_path: Path) -> None:
+    rows = answers(2)
+    rows[1]["response"] = "x = 1\n" * 500
+    found = score(model, jsonl(tmp_path / "a.jsonl", rows), tmp_path / "out")
+    assert found["cut"] == 1
+    table = pq.read_table(tmp_path / "out" / "part-00000-00000.parquet")
+    assert table["cut"].to_pylist() == [False, True]
 
 
 def test_a_model_that_can_score_nothing_is_an_error(model: Path, tmp_path: Path) -> None:
