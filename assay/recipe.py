@@ -123,7 +123,7 @@ class Recipe:
     def override(self, settings: Sequence[str]) -> Recipe:
         """Change settings given as `table.key=value` (value in TOML, bare text where that fails).
 
-        `judges.key=value` changes each of the judges.
+        `judges.key=value` changes each of the judges; `judges={key=value}` too, where there are any.
 
         Raises:
             AssayError: a setting that is not of that form, unknown, or of another type.
@@ -138,6 +138,8 @@ class Recipe:
             for table in reversed(tables):
                 data = {table: data}
             if isinstance(each := data.get("judges"), dict):
+                if tables and not recipe.judges:
+                    raise AssayError(f"--set {setting}: there are no judges; name them in [[judges]] first")
                 from_mapping(ModelConfig, each, f"--set {setting}")  # refused without any judge too
                 data["judges"] = [{**_plain(judge), **each} for judge in recipe.judges]
             recipe = from_mapping(Recipe, _merged(_plain(recipe), data), f"--set {setting}")

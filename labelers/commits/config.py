@@ -5,6 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+from labelers.commits.spoken import word_set
+
+_LANGUAGES = word_set(
+    """
+    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz
+    ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii
+    ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi
+    mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw
+    sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk
+    ur uz ve vi vo wa wo xh yi yo za zh zu
+    """
+)
+"""ISO 639-1."""
+
 
 @dataclasses.dataclass(frozen=True)
 class LabelConfig:
@@ -119,7 +133,9 @@ class InstructConfig:
     otherwise: Literal["template", "drop"] = "template"
 
     def __post_init__(self) -> None:
-        """Refuse numbers that cannot be meant."""
+        """Refuse what cannot be meant."""
+        if self.spoken and self.spoken not in _LANGUAGES:
+            raise ValueError(f"spoken must be an ISO 639-1 code, such as en, or empty, not {self.spoken!r}")
         if self.attempts < 1:
             raise ValueError("attempts must be at least 1")
         if not 0 <= self.temperature <= 2:

@@ -62,6 +62,13 @@ _LANGUAGES = {
 }
 
 
+def _language(code: str) -> str:
+    """A natural language as a model is told it."""
+    if not code:
+        return "any natural language"
+    return _LANGUAGES.get(code, f"the language with the ISO 639-1 code {code}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Style:
     """A style that a text is asked for in.
@@ -150,7 +157,7 @@ class _Wanted:
             style=style.asked,
             least=style.least,
             most=style.most,
-            spoken=_LANGUAGES.get(self.config.spoken, self.config.spoken) or "any natural language",
+            spoken=_language(self.config.spoken),
         )
         attempt = len(self.refused)
         messages = [Message("user", asked)]

@@ -113,8 +113,7 @@ class Store:
         path: the file, made when missing; None keeps the calls in memory.
 
     Raises:
-        AssayError: the file is something else, or of another format.
-        EnvironmentFault: it cannot be written.
+        EnvironmentFault: the file is something else, of another format, or cannot be written.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -140,7 +139,7 @@ class Store:
                 elif found == 1:
                     self._run("ALTER TABLE calls ADD COLUMN kind TEXT NOT NULL DEFAULT '';" + _SECOND)
                 elif found != FORMAT:
-                    raise AssayError(
+                    raise EnvironmentFault(
                         f"{path}: calls of another version of assay (format {found}, not {FORMAT}); "
                         "use that version, or move the file away"
                     )
@@ -333,7 +332,7 @@ class _Told:
                 "mend that and run the same command again"
             ) from None
         if isinstance(error, sqlite3.DatabaseError):
-            raise AssayError(f"{self._path}: not a file of calls ({error}); move it away") from None
+            raise EnvironmentFault(f"{self._path}: not a file of calls ({error}); move it away") from None
 
 
 class _Write:

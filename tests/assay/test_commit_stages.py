@@ -78,10 +78,33 @@ def test_a_setting_of_all_judges_changes_nothing_else_of_them() -> None:
     )
 
 
-@pytest.mark.parametrize("judges", [(), (ModelConfig(model="a"),)])
-def test_an_unknown_setting_of_judges_is_refused(judges: tuple[ModelConfig, ...]) -> None:
+@pytest.mark.parametrize("setting", ["judges.retrys=1", "judges={retrys = 1}"])
+def test_an_unknown_setting_of_judges_is_refused(setting: str) -> None:
     with pytest.raises(AssayError, match="did you mean 'retries'"):
-        Recipe(judges=judges).override(["judges.retrys=1"])
+        Recipe(judges=(ModelConfig(model="a"),)).override([setting])
+
+
+def test_a_setting_of_judges_that_are_not_there_is_refused() -> None:
+    with pytest.raises(AssayError, match="there are no judges"):
+        Recipe().override(["judges.model=a"])
+
+
+@pytest.mark.parametrize("broken", ["replay", "cache"])
+def test_a_file_of_calls_that_is_none_ends_the_command_with_one_line(broken: str, run: Path) -> None:
+    assert assay("cut", "--run-dir", run).code == 0
+    bad = run / "calls.sqlite"
+    bad.write_bytes(b"no database at all" * 100)
+    replay = ("--set", "model.model=x", "--set", f"model.replay={bad}")
+    refused = assay("vote", "--run-dir", run, *(replay if broken == "replay" else ("--model", "rules")))
+    assert refused.code == 2
+    assert refused.err.startswith("assay: ")
+    assert refused.err.count("\n") == 1, refused.err
+
+
+def test_a_language_that_nobody_speaks_is_refused() -> None:
+    with pytest.raises(AssayError, match="ISO 639-1"):
+        Recipe().override(["instruct.spoken=english"])
+    assert Recipe().override(["instruct.spoken=uk"]).instruct.spoken == "uk"
 
 
 def test_a_missing_table_is_told_with_the_command_that_makes_it(run: Path) -> None:

@@ -54,7 +54,7 @@ def weights_identity(config: ModelConfig) -> str:
                     if size <= _BLOCK:
                         break
     except OSError as error:
-        raise AssayError(f"{folder}: the model cannot be read ({error.strerror})") from None
+        raise ModelFault(f"{folder}: the model cannot be read ({error.strerror})") from None
     return state.hexdigest()
 
 

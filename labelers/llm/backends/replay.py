@@ -1,7 +1,7 @@
 """Answers that were recorded: the `calls.sqlite` of another run, and nothing else.
 
 In: a `Call`. Out: what was answered to the same call then, errors too. Wrong: `ModelFault` for a call that
-the recording does not hold, named by its prompt; `AssayError` for a file that is no recording.
+the recording does not hold, named by its prompt, and for a file that is no recording: no row can do better.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from pathlib import Path
 
 from labelers.llm.calls import Call, ModelFault
 from labelers.llm.store import READABLE, Stored
-from schemas.errors import AssayError
 
 
 class Recording:
     """A file of calls, open for reading.
 
     Raises:
-        AssayError: it cannot be read, or is no recording.
+        ModelFault: it cannot be read, or is no recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,16 +32,15 @@ class Recording:
             )
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
         except (sqlite3.Error, OSError) as error:
-            raise AssayError(f"{path}: the recorded calls cannot be read ({error})") from None
+            raise ModelFault(f"{path}: the recorded calls cannot be read ({error})") from None
         if found not in READABLE:
-            raise AssayError(f"{path}: not recorded calls of this version of assay (format {found})")
+            raise ModelFault(f"{path}: not recorded calls of this version of assay (format {found})")
 
     def get(self, call: Call) -> Stored:
         """What was answered to a call.
 
         Raises:
-            ModelFault: the recording does not hold it.
-            AssayError: the recording is damaged.
+            ModelFault: the recording does not hold it, or is damaged.
         """
         try:
             with self._lock:
@@ -52,7 +50,7 @@ class Recording:
                     (call.hash,),
                 ).fetchone()
         except sqlite3.Error as error:
-            raise AssayError(f"{self.path}: the recorded calls cannot be read ({error})") from None
+            raise ModelFault(f"{self.path}: the recorded calls cannot be read ({error})") from None
         if row is None:
             last = " ".join(call.messages[-1].content.split())
             raise ModelFault(
@@ -70,7 +68,7 @@ class Recording:
             (float, int),
         )
         if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
-            raise AssayError(f"{self.path}: the answer to prompt {call.prompt_hash} is damaged")
+            raise ModelFault(f"{self.path}: the answer to prompt {call.prompt_hash} is damaged")
         return Stored(*row)
 
     def close(self) -> None:
