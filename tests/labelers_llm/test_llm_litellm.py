@@ -69,3 +69,18 @@ def test_litellm_tells_a_wrong_key_once(key: str) -> None:
         (line,) = run(server, "a", "b", key=key)
         assert len(server.asked) == 1
     assert line.startswith("ModelFault openai/loopback-model: the provider refuses the key")
+
+
+def test_litellm_tells_a_missing_key_without_trying_again() -> None:
+    script = _SCRIPT.replace("base_url=sys.argv[1], retries=2,", "retries=50)").replace(
+        '                     api_key_env="LOOPBACK_KEY")\n', ""
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "nowhere", "a"],
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.stdout.startswith("ModelFault openai/loopback-model: there is no key for it"), done

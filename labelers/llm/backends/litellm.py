@@ -7,12 +7,18 @@ the network are off; what a provider does not know of seed and schema is left ou
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from labelers.llm.backends.base import Answer, Failure
 from labelers.llm.backends.openai import FATAL_CODES, api_key, count, one_line, retry_after
 from labelers.llm.calls import Call
 from labelers.llm.config import ModelConfig
+
+# Some providers' libraries find no key before they ask anybody, and litellm makes an HTTP 500 of that.
+_NO_KEY = re.compile(
+    r"missing credentials|api[_ -]?key\b.{0,60}\b(?:missing|must be set|not (?:set|found))", re.IGNORECASE
+)
 
 
 class LiteLLM:
@@ -82,6 +88,8 @@ def _failure(error: Exception, config: ModelConfig) -> Failure:
     code = str(getattr(error, "code", "") or "")
     if status in (401, 402, 403) or code in FATAL_CODES:
         return Failure(f"{config.model}: the provider refuses the key or account ({told})", fatal=True)
+    if _NO_KEY.search(told):
+        return Failure(f"{config.model}: there is no key for it ({told})", fatal=True)
     if name in ("APIConnectionError", "Timeout"):
         return Failure(told, retry=True, charged=True, fatal_at_first=name == "APIConnectionError")
     if status == 404 or (name == "BadRequestError" and "provider" in told.lower()):
