@@ -143,11 +143,21 @@ Budget = Annotated[
 
 
 def with_models(flags: Flags, budget: float | None, **named: str | None) -> Flags:
-    """Flags with models as settings: of `model`, `model_url`, `policy`, `policy_url` those that are given."""
+    """Flags with models as settings: of `model`, `model_url`, `policy`, `policy_url` those that are given.
+
+    What the run's recipe says of the model before goes where it cannot be meant with the new one: a server
+    and a recording with `rules`, a recording with a server.
+    """
+    from labelers.llm.config import RULES
+
     settings: list[str] = []
     for table in ("model", "policy"):
         given: dict[str, Any] = {"model": named.get(table), "base_url": named.get(f"{table}_url")}
         given["budget_usd"] = budget
+        if given["model"] == RULES and given["base_url"] is None:
+            given |= {"backend": "", "base_url": "", "replay": "", "batch": False}
+        elif given["base_url"]:
+            given["replay"] = ""
         settings += inline(table, {name: value for name, value in given.items() if value is not None})
     if budget is not None:
         settings += inline("judges", {"budget_usd": budget})

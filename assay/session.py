@@ -252,13 +252,29 @@ class Session:
             self._plan(name)
             return None
         planned = units(stage, self.run, self.recipe, self.flags.limit)
+        self._check_recordings(stage)
         self._save(name)
         if self.flags.clean:
             self.run.retire(name, stage.outputs, ())
         return self.runner.run(stage, self.run, self.recipe, planned, self.view)
 
+    def _check_recordings(self, stage: Stage) -> None:
+        """A recording that cannot be read must not get into the run's recipe: all later commands would fail.
+
+        Raises:
+            ModelFault: one of a model that the stage asks cannot be read.
+        """
+        asked = [*self.recipe.voting, self.recipe.model] if stage.requests is not None else []
+        if stage.asks is not None:
+            asked.append(stage.asks(self.recipe)[0])
+        for path in dict.fromkeys(model.replay for model in asked if model.replay):
+            from labelers.llm.backends.replay import Recording
+
+            Recording(Path(path)).close()
+
     def _plan(self, name: str) -> None:
         stage = STAGES[name]
+        self._check_recordings(stage)
         try:
             planned = units(stage, self.run, self.recipe, self.flags.limit)
         except RunDirError as error:

@@ -101,6 +101,30 @@ def test_a_file_of_calls_that_is_none_ends_the_command_with_one_line(broken: str
     assert refused.err.count("\n") == 1, refused.err
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_mistyped_recording_does_not_stay_in_the_recipe(more: tuple[str, ...], run: Path) -> None:
+    assert assay("cut", "--run-dir", run).code == 0
+    before = (run / "recipe.toml").read_bytes()
+    mistyped = ("--set", "model.model=x", "--set", "model.replay=nowhere.sqlite")
+    refused = assay("vote", "--run-dir", run, *mistyped, *more)
+    assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+    assert "nowhere.sqlite" in refused.err
+    assert (run / "recipe.toml").read_bytes() == before
+
+
+def test_a_model_named_anew_leaves_what_belonged_to_the_last_one() -> None:
+    served = {"model": "x", "base_url": "http://localhost:1/v1", "batch": True}
+    replayed = {"model": "x", "replay": "calls.sqlite"}
+    ruled = with_models(Flags(), None, model="rules").settings or []
+    asked = with_models(Flags(), None, model="y", model_url="http://localhost:2/v1").settings or []
+    for before in (served, replayed):
+        recipe = Recipe(model=ModelConfig(**before))
+        assert recipe.override(ruled).model == ModelConfig(model="rules")
+        assert recipe.override(asked).model.kind == "openai"
+    kept = Recipe(model=ModelConfig(**served)).override(with_models(Flags(), None, model="y").settings or [])
+    assert (kept.model.model, kept.model.base_url) == ("y", served["base_url"])
+
+
 def test_a_language_that_nobody_speaks_is_refused() -> None:
     with pytest.raises(AssayError, match="ISO 639-1"):
         Recipe().override(["instruct.spoken=english"])
