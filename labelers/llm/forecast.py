@@ -23,7 +23,7 @@ from pathlib import Path
 
 from labelers.llm import structured
 from labelers.llm.calls import Call, Message, Request
-from labelers.llm.config import ModelConfig
+from labelers.llm.config import RULES, ModelConfig
 from labelers.llm.prices import Price, price_of
 from labelers.llm.store import READABLE, condition
 from schemas.errors import AssayError
@@ -209,11 +209,13 @@ class _Seen:
         """Number, mean tokens in and mean tokens out of the answers of a kind."""
         if self._db is None:
             return 0, 0.0, 0.0
-        where, values = (" AND model = ?", (self._config.model,)) if of_model else ("", ())
+        # Rules answer without tokens, and tell nothing of how long a model's answers are.
+        of = "=" if of_model else "!="
+        name = self._config.model if of_model else RULES
         count, mean_in, mean_out = self._db.execute(
             "SELECT count(*), avg(tokens_in), avg(tokens_out) FROM calls "  # noqa: S608 (constants)
-            f"WHERE error IS NULL AND {self._kind} = ?{where}",
-            (kind, *values),
+            f"WHERE error IS NULL AND {self._kind} = ? AND model {of} ?",
+            (kind, name),
         ).fetchone()
         return count, mean_in or 0.0, mean_out or 0.0
 

@@ -139,6 +139,19 @@ def test_a_batch_costs_half_and_rules_cost_nothing() -> None:
     assert (told.calls, told.tokens_in, told.tokens_out, told.cost_usd) == (5, 0, 0, 0.0)
 
 
+def test_answers_of_rules_tell_nothing_of_a_models(tmp_path: Path) -> None:
+    store = tmp_path / "calls.sqlite"
+    requests = [
+        req(text, expected_tokens=30, kind="k", schema=SCHEMA, rule=json.dumps({"a": n}))
+        for n, text in enumerate(prompts(40))
+    ]
+    model = ModelConfig(model="x", base_url="http://127.0.0.1:1/v1", **PRICES)
+    before = forecast(requests, model, store)
+    with Client(ModelConfig(model="rules"), store) as client:
+        assert all(reply.parsed for reply in client.ask(requests))
+    assert forecast(requests, model, store) == before
+
+
 def test_a_recording_is_not_asked(tmp_path: Path) -> None:
     config = ModelConfig(model="m", replay=str(tmp_path / "none"))
     told = forecast([req("a")], config, None)
