@@ -140,17 +140,20 @@ def toml_value(value: Any) -> str:
 
 
 def to_toml(config: Any) -> str:
-    """A config as TOML, every setting written out; `None` is left out, since TOML has no null.
+    """A config as TOML, every setting written out, but for `None`, since TOML has no null, and empty lists of
+    tables.
 
     Raises:
         AssayError: a text, such as a path, is not UTF-8, which is all that TOML can hold.
     """
     lines, tables = [], []
+    hints = typing.get_type_hints(type(config))
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             tables.append(f"\n[{field.name}]\n{to_toml(value)}")
-        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        elif _item_of(hints[field.name]) is not None:
+            # No `name = []` where there are none: nobody could add a table to such a file.
             tables += [f"\n[[{field.name}]]\n{to_toml(one)}" for one in value]
         elif value is not None:
             line = f"{field.name} = {toml_value(value)}"

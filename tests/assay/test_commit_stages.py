@@ -131,6 +131,14 @@ def test_a_language_that_nobody_speaks_is_refused() -> None:
     assert Recipe().override(["instruct.spoken=uk"]).instruct.spoken == "uk"
 
 
+def test_judges_can_be_added_at_the_end_of_a_runs_recipe(run: Path) -> None:
+    saved = run / "recipe.toml"
+    saved.write_text(f'{saved.read_text()}\n[[judges]]\nmodel = "a"\n\n[[judges]]\nmodel = "b"\n')
+    assert [one.model for one in Recipe.load(saved).voting] == ["a", "b"]
+    assert assay("cut", "--run-dir", run, "--set", "judges.retries=1").code == 0
+    assert [(one.model, one.retries) for one in Recipe.load(saved).judges] == [("a", 1), ("b", 1)]
+
+
 def test_a_missing_table_is_told_with_the_command_that_makes_it(run: Path) -> None:
     refused = assay("vote", "--model", "rules", "--run-dir", run)
     assert refused.code == 2
