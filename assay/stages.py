@@ -149,9 +149,15 @@ def _view_settings(recipe: Recipe) -> Any:
     )
 
 
+# Settings of `build` that say what is put forward, and by which the measures and votes on it are weighed.
+_OF_VIEWS = ("level", "max_tokens", "min_confidence", "min_single_intent")
+_OF_DECISIONS = ("evidence", "trade_offs")
+
+
 def _views(recipe: Recipe) -> list[Any]:
-    """The settings by which views are found and put forward."""
-    return [recipe.label, recipe.build, {"min_score": recipe.vote.min_score if recipe.voting else None}]
+    """The settings by which views are found and put forward, and no others: measuring anew takes long."""
+    build = {name: getattr(recipe.build, name) for name in _OF_VIEWS}
+    return [recipe.label, build, {"min_score": recipe.vote.min_score if recipe.voting else None}]
 
 
 def _voting(recipe: Recipe) -> list[dict[str, Any]]:
@@ -314,6 +320,7 @@ STAGES: dict[str, Stage] = {
             libraries=("pyarrow", "jinja2", "py3langid", *_GRAMMARS),
             settings=lambda recipe: [
                 *_views(recipe),
+                {name: getattr(recipe.build, name) for name in _OF_DECISIONS},
                 recipe.instruct,
                 *_voting(recipe),
                 *_writing(recipe),
@@ -331,7 +338,13 @@ STAGES: dict[str, Stage] = {
             outputs=outputs_of("pairs"),
             code=(*_COMMITS, "decompose"),
             libraries=("pyarrow", "jinja2", *_GRAMMARS),
-            settings=lambda recipe: [*_views(recipe), recipe.instruct, *_voting(recipe), *_writing(recipe)],
+            settings=lambda recipe: [
+                *_views(recipe),
+                recipe.build,
+                recipe.instruct,
+                *_voting(recipe),
+                *_writing(recipe),
+            ],
             plan=lambda run, recipe, limit: _commits().plan_build(run, _view_settings(recipe), limit),
             step=lambda recipe, root: _commits().BuildPairs(_view_settings(recipe), root),
             facts=_pairs_leakage,

@@ -30,6 +30,15 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+@pytest.fixture(scope="module")
+def built(labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of it that is built."""
+    run = Path(shutil.copytree(labelled, tmp_path_factory.mktemp("built") / "run"))
+    done = assay("build", "--run-dir", run, "--model", "rules", "--limit", 20, *QUICK)
+    assert done.code == 0, done.err
+    return run
+
+
 @pytest.fixture
 def run(labelled: Path, tmp_path: Path) -> Path:
     """A copy of it."""
@@ -99,6 +108,28 @@ def test_a_file_of_calls_that_is_none_ends_the_command_with_one_line(broken: str
     assert refused.code == 2
     assert refused.err.startswith("assay: ")
     assert refused.err.count("\n") == 1, refused.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "again"),
+    [
+        ("build.source=X", {"build"}),
+        ("build.system_none=0.5", {"build"}),
+        ("build.trade_offs=mark", {"instruct", "build"}),
+        ("build.evidence=keep", {"instruct", "build"}),
+        ("instruct.kind=mixed", {"instruct", "build"}),
+        ("build.level=function", {"evidence", "vote", "instruct", "build"}),
+        ("build.max_tokens=50", {"evidence", "vote", "instruct", "build"}),
+        ("vote.min_score=0.3", {"evidence", "vote", "instruct", "build"}),
+        ("vote.samples=1", {"vote"}),
+    ],
+)
+def test_a_changed_setting_makes_again_what_hangs_on_it_alone(
+    setting: str, again: set[str], built: Path
+) -> None:
+    told = assay("build", "--run-dir", built, "--set", setting, "--dry-run", "--json", "--limit", 20)
+    stages = json.loads(told.out)["stages"]
+    assert {one["stage"] for one in stages if one["done"] < one["planned"]} == again
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
