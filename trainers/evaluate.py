@@ -34,8 +34,6 @@ from schemas.shards import file_sha256, write_shard, write_text
 from trainers import data, metrics
 from trainers.score import Scorer
 
-_ACCURACY = ("pairs", "accuracy", "accuracy_strict", "ties", "ci95")
-
 
 def evaluate(
     model_dir: str | Path,
@@ -78,6 +76,10 @@ def evaluate(
     numbers = [*range(len(pairs)), *range(len(pairs))]
     chosen, rejected = np.split(scorer.score_ids(sequences, batch_size, report, numbers), 2)
     texts = [pair.pair for pair in pairs]
+    long, other = (
+        np.array([len(side) for side in sides], dtype=np.float64)
+        for sides in ([text.chosen for text in texts], [text.rejected for text in texts])
+    )
     by_aspect = metrics.by_group(chosen, rejected, [text.aspect for text in texts], seed, "aspect")
     by_language = metrics.by_group(chosen, rejected, [text.language for text in texts], seed, "language")
     results = {
@@ -95,7 +97,7 @@ def evaluate(
         "by_language": by_language,
         "macro_aspect": metrics.macro(by_aspect),
         "macro_language": metrics.macro(by_language),
-        **_length_bias(texts, chosen, rejected, seed),
+        **metrics.length_bias(chosen, rejected, long, other, seed),
     }
     out_dir = Path(out_dir)
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -113,30 +115,6 @@ def evaluate(
     data.write_drops(out_dir / "drops.jsonl", {"evaluation": account})
     write_text(out_dir / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
     return results
-
-
-def _length_bias(
-    texts: Sequence[data.Pair], chosen: metrics.Floats, rejected: metrics.Floats, seed: int
-) -> dict[str, Any]:
-    long = np.array([len(text.chosen) for text in texts], dtype=np.float64)
-    other = np.array([len(text.rejected) for text in texts], dtype=np.float64)
-    rules = {"longer_wins": (long, other), "shorter_wins": (-long, -other)}
-    names = ("chosen_shorter", "same_length", "chosen_longer")
-    groups = [names[int(sign) + 1] for sign in np.sign(long - other)]
-    return {
-        "baselines": {
-            name: _accuracy(metrics.summary(good, bad, seed, name)) for name, (good, bad) in rules.items()
-        },
-        "by_length": {
-            name: _accuracy(row)
-            for name, row in metrics.by_group(chosen, rejected, groups, seed, "length").items()
-        },
-        "length_correlation": metrics.correlation(chosen - rejected, long - other),
-    }
-
-
-def _accuracy(summary: dict[str, Any]) -> dict[str, Any]:
-    return {key: summary[key] for key in _ACCURACY}
 
 
 def _weights_digest(folder: Path) -> str | None:

@@ -6,22 +6,18 @@ a parent segment or begins anew. A token sees its ancestors' segments whole and 
 which is what it sees where its sequence stands alone; so hidden states are the same, and a prefix that
 several sequences share is computed once.
 
-Beside it what decides which sequences share a pass: `micro_batches` under a budget of unique tokens,
-`balance` over ranks, and `Sampler`, the order of a run, which can be saved and resumed. All are pure
-functions of their arguments, of numpy only. A saved sampler of another run raises `AssayError`.
+Beside it what decides which sequences share a pass: `micro_batches` under a budget of unique tokens, and
+`Sampler`, the order of a run. All are pure functions of their arguments, of numpy only; nothing goes wrong.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import AssayError
 from schemas.ids import rng
 
 Ids = NDArray[np.int32]
@@ -152,24 +148,6 @@ def micro_batches(costs: Sequence[int], budget: int) -> list[list[int]]:
     return passes
 
 
-def balance(costs: Sequence[int], ranks: int) -> list[list[int]]:
-    """Indices of items for each rank: the largest item first, to the rank that has least so far (Graham
-    1969, LPT: the fullest rank has at most 4/3 - 1/(3 ranks) of the best possible). Ties go to the lower
-    index and the lower rank, so that every rank finds the same division by itself.
-
-    Args:
-        costs: unique tokens of each item.
-        ranks: at least 1.
-    """
-    parts: list[list[int]] = [[] for _ in range(ranks)]
-    loads = [(0, rank) for rank in range(ranks)]
-    for item in sorted(range(len(costs)), key=lambda index: (-costs[index], index)):
-        load, rank = heapq.heappop(loads)
-        parts[rank].append(item)
-        heapq.heappush(loads, (load + costs[item], rank))
-    return parts
-
-
 def epoch_order(count: int, epoch: int, seed: int) -> list[int]:
     """The order in which an epoch visits `count` items: a permutation that depends on nothing else."""
     order = list(range(count))
@@ -211,26 +189,3 @@ class Sampler:
     def _go_to(self, epoch: int, at: int) -> None:
         self.epoch, self.at = epoch, at
         self._order = epoch_order(self._run["count"], epoch, self._run["seed"])
-
-    def state_dict(self) -> dict[str, int]:
-        """Where the run is, as plain numbers."""
-        return {**self._run, "epoch": self.epoch, "at": self.at}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to where `state_dict` was taken.
-
-        Raises:
-            AssayError: it is of a run of other data, step size or seed, or is damaged.
-        """
-        for name, value in self._run.items():
-            if state.get(name) != value:
-                raise AssayError(
-                    f"the saved order of data is of another run: its {name} is {state.get(name)!r}, "
-                    f"this run's is {value}"
-                )
-        epoch, at = state.get("epoch"), state.get("at")
-        if not (isinstance(epoch, int) and isinstance(at, int) and epoch >= 0):
-            raise AssayError(f"the saved order of data is damaged: epoch {epoch!r}, at {at!r}")
-        if not 0 <= at < self._run["count"] or at % self._run["size"]:
-            raise AssayError(f"the saved order of data is damaged: {at} is not the start of a step")
-        self._go_to(epoch, at)

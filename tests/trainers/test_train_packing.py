@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import AssayError
 from trainers.packing import (
     ROOT,
     Ids,
     Layout,
     Sampler,
-    balance,
     common_prefix,
     epoch_order,
     layout,
@@ -102,21 +99,6 @@ def test_no_two_passes_would_fit_into_one(costs: list[int], budget: int) -> None
     assert len(sums) < 2 or sums[0] + sums[1] > budget
 
 
-@given(costs_of, st.integers(1, 8))
-def test_ranks_share_all_items_and_none_has_more_than_the_least_by_more_than_one_item(
-    costs: list[int], ranks: int
-) -> None:
-    parts = balance(costs, ranks)
-    assert len(parts) == ranks
-    assert sorted(item for part in parts for item in part) == list(range(len(costs)))
-    loads = [sum(costs[item] for item in part) for part in parts]
-    assert max(loads) - min(loads) <= max(costs, default=0)
-
-
-def test_ties_are_divided_in_the_order_of_items_and_ranks() -> None:
-    assert balance([5, 5, 5, 5], 2) == [[0, 2], [1, 3]]
-
-
 @given(st.integers(0, 60), st.integers(0, 3), st.integers(0, 3))
 def test_an_epoch_visits_every_pair_once(count: int, epoch: int, seed: int) -> None:
     assert sorted(epoch_order(count, epoch, seed)) == list(range(count))
@@ -124,18 +106,6 @@ def test_an_epoch_visits_every_pair_once(count: int, epoch: int, seed: int) -> N
 
 def test_epochs_and_seeds_differ_in_order() -> None:
     assert len({tuple(epoch_order(30, epoch, seed)) for epoch in range(3) for seed in range(3)}) == 9
-
-
-@given(st.integers(1, 20), st.integers(1, 25), st.integers(0, 2), st.integers(0, 60))
-def test_a_resumed_sampler_goes_on_as_the_one_that_was_saved(
-    count: int, size: int, seed: int, done: int
-) -> None:
-    first = Sampler(count, size, seed)
-    for _ in range(done):
-        next(first)
-    second = Sampler(count, size, seed)
-    second.load_state_dict(first.state_dict())
-    assert [next(first) for _ in range(7)] == [next(second) for _ in range(7)]
 
 
 @given(st.integers(1, 20), st.integers(1, 25), st.integers(0, 2))
@@ -149,29 +119,6 @@ def test_a_sampler_visits_epochs_in_order_each_item_once(count: int, size: int, 
             assert len(indices) == min(size, count - len(seen))
             seen += indices
         assert seen == epoch_order(count, epoch, seed)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seed": 1}, "its seed is 1, this run's is 0"),
-        ({"count": 9}, "its count is 9, this run's is 10"),
-        ({"size": None}, "its size is None, this run's is 4"),
-        ({"at": 3}, "3 is not the start of a step"),
-        ({"at": 12}, "12 is not the start of a step"),
-        ({"at": -4}, "-4 is not the start of a step"),
-        ({"epoch": "1"}, "epoch '1', at 0"),
-        ({"epoch": -1}, "epoch -1, at 0"),
-    ],
-)
-def test_the_state_of_another_run_is_refused_and_changes_nothing(
-    change: dict[str, object], message: str
-) -> None:
-    sampler = Sampler(10, 4, 0)
-    before = sampler.state_dict()
-    with pytest.raises(AssayError, match=message):
-        sampler.load_state_dict({**before, **change})
-    assert sampler.state_dict() == before
 
 
 @given(st.lists(st.integers(0, 1), max_size=9), st.lists(st.integers(0, 1), max_size=9))
