@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.ids import rng
+from trainers import bootstrap
+from trainers.bootstrap import RESAMPLES
 
 Floats = NDArray[np.float64]
 
-RESAMPLES = 2000
 CALIBRATION_BINS = 10
 
 
@@ -26,22 +26,64 @@ def credits_of(margins: Floats) -> Floats:
     return np.where(margins > 0, 1.0, np.where(margins == 0, 0.5, 0.0))
 
 
-def bootstrap_ci(margins: Floats, seed: int, name: str, level: float = 0.95) -> list[float] | None:
-    """Percentile bootstrap interval of the accuracy with ties counted half (Efron 1979).
+def _drawn(margins: Floats, seed: int, name: str) -> tuple[Floats, Floats]:
+    """(accuracy with ties half, accuracy with ties wrong) over resamples of pairs.
 
     A resample of pairs only matters through its numbers of right, tied and wrong pairs, so these are
     drawn from their multinomial distribution, which is the same as drawing pairs.
     """
     size = len(margins)
-    if not size:
-        return None
     shares = [np.mean(margins > 0), np.mean(margins == 0)]
     shares.append(max(0.0, 1.0 - shares[0] - shares[1]))
-    draws = np.random.default_rng(rng(seed, "bootstrap", name).getrandbits(64))
-    right, tied, _ = draws.multinomial(size, shares, size=RESAMPLES).T
-    tail = (1 - level) / 2
-    low, high = np.quantile((right + 0.5 * tied) / size, [tail, 1 - tail])
-    return [float(low), float(high)]
+    right, tied, _ = bootstrap.generator(seed, name).multinomial(size, shares, size=RESAMPLES).T
+    return (right + 0.5 * tied) / size, right / size
+
+
+def bootstrap_ci(margins: Floats, seed: int, name: str, level: float = 0.95) -> list[float] | None:
+    """Percentile bootstrap interval of the accuracy with ties counted half (Efron 1979)."""
+    return bootstrap.interval(_drawn(margins, seed, name)[0], level) if len(margins) else None
+
+
+def strict_ci(margins: Floats, seed: int, name: str, level: float = 0.95) -> list[float] | None:
+    """The same with ties counted as wrong."""
+    return bootstrap.interval(_drawn(margins, seed, name)[1], level) if len(margins) else None
+
+
+def macro_ci(
+    chosen: Floats, rejected: Floats, groups: Sequence[str], seed: int, kind: str
+) -> dict[str, list[float] | None]:
+    """Intervals of the mean of the groups' accuracies, each group keeping its size: `ties_half`, `strict`."""
+    names = np.array(groups, dtype=object)
+    margins = chosen - rejected
+    drawn = [_drawn(margins[names == name], seed, f"macro {kind}:{name}") for name in sorted(set(groups))]
+    if not drawn:
+        return {"ties_half": None, "strict": None}
+    return {
+        key: bootstrap.interval(np.mean([one[at] for one in drawn], axis=0))
+        for at, key in enumerate(("ties_half", "strict"))
+    }
+
+
+def intervals(chosen: Floats, rejected: Floats, seed: int, name: str) -> dict[str, list[float] | None]:
+    """Intervals over pairs of what `summary` gives without one: `auc_ci95`, `brier_ci95`, `ece_ci95`."""
+    size = len(chosen)
+    if not size:
+        return dict.fromkeys(("auc_ci95", "brier_ci95", "ece_ci95"))
+    margins = chosen - rejected
+    area = bootstrap.weighted_auc(
+        np.concatenate([chosen, rejected]), np.concatenate([np.ones(size), np.zeros(size)])
+    )
+    squared = (1 - win_probability(margins)) ** 2
+    where, gaps = _calibration_gaps(margins, CALIBRATION_BINS)
+
+    def statistics(weights: Floats) -> dict[str, float | None]:
+        return {
+            "auc_ci95": area(np.concatenate([weights, weights])),
+            "brier_ci95": float(weights @ squared / size),
+            "ece_ci95": float(np.abs(np.bincount(where, weights * gaps)).sum() / size),
+        }
+
+    return bootstrap.weighted_ci(statistics, np.arange(size), seed, f"scores of {name}")
 
 
 def auc(chosen: Floats, rejected: Floats) -> float | None:
@@ -76,19 +118,23 @@ def calibration_error(margins: Floats, bins: int = CALIBRATION_BINS) -> float | 
     """
     if not len(margins):
         return None
+    where, gaps = _calibration_gaps(margins, bins)
+    return float(np.abs(np.bincount(where, gaps)).sum() / len(margins))
+
+
+def _calibration_gaps(margins: Floats, bins: int) -> tuple[NDArray[np.int64], Floats]:
+    """Each pair's bin, and by how much its outcome exceeds its confidence."""
     confidence = win_probability(np.abs(margins))
-    outcome = credits_of(margins)
-    where = np.minimum(((confidence - 0.5) * 2 * bins).astype(int), bins - 1)
-    gaps = np.zeros(bins)
-    np.add.at(gaps, where, outcome - confidence)
-    return float(np.abs(gaps).sum() / len(margins))
+    where = np.minimum(((confidence - 0.5) * 2 * bins).astype(np.int64), bins - 1)
+    return where, credits_of(margins) - confidence
 
 
 def summary(chosen: Floats, rejected: Floats, seed: int, name: str) -> dict[str, Any]:
     """The statistics of one group of pairs.
 
     Keys: `pairs`, `accuracy` (ties count 1/2), `accuracy_strict` (ties count 0), `ties`, `ci95` of
-    `accuracy`, `margin_mean`, `margin_median`, `margin_std` (of the population), `auc`, `brier`, `ece`.
+    `accuracy`, `strict_ci95` of `accuracy_strict`, `margin_mean`, `margin_median`, `margin_std` (of the
+    population), `auc`, `brier`, `ece`.
     """
     margins = chosen - rejected
     some = len(margins) > 0
@@ -98,6 +144,7 @@ def summary(chosen: Floats, rejected: Floats, seed: int, name: str) -> dict[str,
         "accuracy_strict": float(np.mean(margins > 0)) if some else None,
         "ties": int(np.sum(margins == 0)),
         "ci95": bootstrap_ci(margins, seed, name),
+        "strict_ci95": strict_ci(margins, seed, name),
         "margin_mean": float(margins.mean()) if some else None,
         "margin_median": float(np.median(margins)) if some else None,
         "margin_std": float(margins.std()) if some else None,
@@ -118,9 +165,9 @@ def by_group(
     }
 
 
-def macro(table: dict[str, dict[str, Any]]) -> float | None:
-    """Mean of the groups' accuracies, each group counting the same."""
-    values = [row["accuracy"] for row in table.values() if row["accuracy"] is not None]
+def macro(table: dict[str, dict[str, Any]], key: str = "accuracy") -> float | None:
+    """Mean of the groups' accuracies (`accuracy` or `accuracy_strict`), each group counting the same."""
+    values = [row[key] for row in table.values() if row[key] is not None]
     return float(np.mean(values)) if values else None
 
 

@@ -167,6 +167,7 @@ def calibrate(
     before: Scored | None = None,
     kind: str = "logit",
     bins: int = calibration.BINS,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """How far scores are chances.
 
@@ -176,6 +177,7 @@ def calibrate(
         before: earlier scores of the rows of `test`, for drift.
         kind: one of `KINDS`.
         bins: bins of the calibration errors.
+        seed: seed of the intervals.
 
     Returns:
         `calibration.summary` of the scores as they are; with `dev` also `temperature` and `scaled`, the same
@@ -195,9 +197,10 @@ def calibrate(
         "dropped": test.dropped,
         "scores": kind,
         "bins": bins,
+        "seed": seed,
         **{
             name: value
-            for name, value in calibration.summary(logits, test.outcomes, test.instances, bins).items()
+            for name, value in calibration.summary(logits, test.outcomes, test.instances, bins, seed).items()
             if name != "rows"
         },
     }
@@ -207,13 +210,15 @@ def calibrate(
                 f"dev and test share {len(shared):,} instances, such as {shared[0]}; a temperature fitted on "
                 "what it is measured on says nothing"
             )
-        temperature = calibration.fit_temperature(_logits(dev, kind), dev.outcomes)
+        fitted = _logits(dev, kind)
+        temperature = calibration.fit_temperature(fitted, dev.outcomes)
         if temperature is None:
             raise AssayError("dev has one outcome only, so no temperature can be fitted")
         found["dev_rows"], found["temperature"] = len(dev.ids), temperature
-        found["scaled"] = calibration.summary(logits / temperature, test.outcomes, test.instances, bins)
+        found["temperature_ci95"] = calibration.temperature_ci(fitted, dev.outcomes, dev.instances, seed)
+        found["scaled"] = calibration.summary(logits / temperature, test.outcomes, test.instances, bins, seed)
     if before is not None:
-        found["drift"] = _drift(before, test)
+        found["drift"] = _drift(before, test, seed)
     return found
 
 
@@ -221,7 +226,7 @@ def _logits(rows: Scored, kind: str) -> Floats:
     return calibration.logit(rows.scores) if kind == "probability" else rows.scores
 
 
-def _drift(before: Scored, now: Scored) -> dict[str, Any]:
+def _drift(before: Scored, now: Scored, seed: int) -> dict[str, Any]:
     old = dict(zip(zip(before.instances, before.ids, strict=True), before.scores, strict=True))
     new = dict(zip(zip(now.instances, now.ids, strict=True), now.scores, strict=True))
     both = sorted(old.keys() & new.keys())
@@ -229,6 +234,8 @@ def _drift(before: Scored, now: Scored) -> dict[str, Any]:
         raise AssayError("the earlier scores have no id in common with these")
     missing = {"only_before": len(old.keys() - new.keys()), "only_now": len(new.keys() - old.keys())}
     return {
-        **calibration.drift(np.array([old[name] for name in both]), np.array([new[name] for name in both])),
+        **calibration.drift(
+            np.array([old[name] for name in both]), np.array([new[name] for name in both]), seed=seed
+        ),
         **missing,
     }

@@ -2,10 +2,12 @@
 
 In: files of CodeRewardBench, RewardBench 1 or 2, RM-Bench, or of pairs that assay made. Out, in a folder:
 `scores.parquet` and `results.json` in the layout that CodeRewardBench's runs are published in, with more
-keys beside. There `accuracy` counts a tie as wrong; `accuracy_ties_half` counts it half, and `ci95` is its
-interval. The two sides of a pair are cut to one window that holds where they differ; a pair without such a
-window is dropped, not a tie. Bad rows are counted by reason; a file that holds no row
-of use is an `AssayError`.
+keys beside. There `accuracy` counts a tie as wrong, with `strict_ci95`; `accuracy_ties_half` counts it half,
+with `ci95`, and is the headline: it is what breaking ties by a coin gives on average, so that a score that
+says nothing is at 1/2, and a coarse one is not below a fine one that guesses. Means over groups are of
+`accuracy_ties_half`, each with a `_strict` one beside it. The two sides of a pair are cut to one window that
+holds where they differ; a pair without such a window is dropped, not a tie. Bad rows are counted by reason;
+a file that holds no row of use is an `AssayError`.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from trainers.rowfiles import BadRow
 from trainers.score import Scorer
 from trainers.scoring import Options, SystemOf, score_requests
 
+HEADLINE = "accuracy_ties_half"
+"""The key of the accuracy that is to be quoted."""
 LAYOUTS = ("pairs", "rewardbench", "rewardbench2", "rm-bench")
 """`pairs`: CodeRewardBench, assay's own, and any other with a chosen and a rejected answer."""
 
@@ -147,14 +151,19 @@ def evaluate(
                 name: (row["accuracy_ties_half"], row["count"]) for name, row in results["by_subset"].items()
             }
             results["sections"] = published.rewardbench(table)
+            strict = {name: (row["accuracy"], row["count"]) for name, row in results["by_subset"].items()}
+            results["published"] = published.rewardbench(strict)
+            results["sections_ci95"] = published.rewardbench_ci(_credits(kept), seed)
     elif loaded.layout == "rewardbench2":
         rows = [(one.names.get("subset", "unknown"), one.row_id, right, wrong) for one, right, wrong in kept]
         results |= published.rewardbench2(rows)
+        results["ci95"] = published.rewardbench2_ci(rows, seed)
     else:
         results |= published.rm_bench(
             [one.names.get("domain", "unknown") for one, _, _ in kept],
             np.array([right for _, right, _ in kept]),
             np.array([wrong for _, _, wrong in kept]),
+            seed,
         )
     out.mkdir(parents=True, exist_ok=True)
     _write_scores(out / "scores.parquet", kept, listed=loaded.layout not in LAYOUTS[:2])
@@ -162,11 +171,20 @@ def evaluate(
     return results
 
 
+def _credits(kept: Sequence[tuple[Request, Floats, Floats]]) -> dict[str, Floats]:
+    """What each pair counts, ties half, by subset."""
+    found: dict[str, list[float]] = {}
+    for request, right, wrong in kept:
+        found.setdefault(request.names.get("subset", "unknown"), []).append(float(right.min() - wrong.max()))
+    return {name: metrics.credits_of(np.array(margins)) for name, margins in found.items()}
+
+
 def _pairs(kept: Sequence[tuple[Request, Floats, Floats]], seed: int) -> dict[str, Any]:
     good = np.array([right.min() for _, right, _ in kept])
     bad = np.array([wrong.max() for _, _, wrong in kept])
     whole = metrics.summary(good, bad, seed, "overall")
     found: dict[str, Any] = {
+        "headline": HEADLINE,
         "overall": {
             "accuracy": whole["accuracy_strict"],
             "total_examples": len(kept),
@@ -176,8 +194,9 @@ def _pairs(kept: Sequence[tuple[Request, Floats, Floats]], seed: int) -> dict[st
             # The published files hold what pandas gives: the deviation of a sample.
             "std_score_difference": float(np.std(good - bad, ddof=1)) if len(kept) > 1 else None,
             "accuracy_ties_half": whole["accuracy"],
-            **{name: whole[name] for name in ("ties", "ci95", "auc", "brier", "ece")},
-        }
+            **{name: whole[name] for name in ("ties", "ci95", "strict_ci95", "auc", "brier", "ece")},
+            **metrics.intervals(good, bad, seed, "overall"),
+        },
     }
     for kind in ("aspect", "language", "subset"):
         names = [request.names.get(kind, "unknown") for request, _, _ in kept]
@@ -186,10 +205,31 @@ def _pairs(kept: Sequence[tuple[Request, Floats, Floats]], seed: int) -> dict[st
             continue
         table = metrics.by_group(good, bad, names, seed, kind)
         found[f"by_{kind}"] = {name: _group(row) for name, row in table.items()}
+        spread = metrics.macro_ci(good, bad, names, seed, kind)
         found[f"macro_{kind}"] = metrics.macro(table)
+        found[f"macro_{kind}_ci95"] = spread["ties_half"]
+        found[f"macro_{kind}_strict"] = metrics.macro(table, "accuracy_strict")
+        found[f"macro_{kind}_strict_ci95"] = spread["strict"]
+    if found["by_aspect"] and found["by_language"]:
+        found["by_aspect_and_language"] = _crossed(kept, good, bad, seed)
     sizes = [[float(len(side[0])) for side in (one.right, one.wrong)] for one, _, _ in kept]
     longer = np.array(sizes).reshape(-1, 2)
     return {**found, **metrics.length_bias(good, bad, longer[:, 0], longer[:, 1], seed)}
+
+
+def _crossed(
+    kept: Sequence[tuple[Request, Floats, Floats]], good: Floats, bad: Floats, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Accuracy by criterion, and within one by language."""
+    aspects = np.array([one.names.get("aspect", "unknown") for one, _, _ in kept], dtype=object)
+    languages = [one.names.get("language", "unknown") for one, _, _ in kept]
+    found = {}
+    for aspect in sorted(set(aspects)):
+        held = aspects == aspect
+        within = [name for name, own in zip(languages, held, strict=True) if own]
+        table = metrics.by_group(good[held], bad[held], within, seed, f"language:{aspect}")
+        found[aspect] = {name: _group(row) for name, row in table.items()}
+    return found
 
 
 def _group(row: dict[str, Any]) -> dict[str, Any]:
@@ -199,6 +239,7 @@ def _group(row: dict[str, Any]) -> dict[str, Any]:
         "accuracy_ties_half": row["accuracy"],
         "ties": row["ties"],
         "ci95": row["ci95"],
+        "strict_ci95": row["strict_ci95"],
     }
 
 

@@ -2,7 +2,8 @@
 
 RewardBench 1 and CodeRewardBench are accuracies of pairs; here are the figures that need more than two
 responses to a prompt. Out: plain JSON-like values, None for a figure of nothing. Where a benchmark's own
-code counts ties otherwise than half, the figure of its code stands beside ours.
+code counts ties otherwise than half, the figure of its code stands beside ours. Intervals are over prompts,
+each subset keeping its size.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trainers import bootstrap
 from trainers.metrics import Floats, credits_of
 
 REWARDBENCH_SECTIONS: dict[str, tuple[str, ...]] = {
@@ -58,6 +60,20 @@ def rewardbench(accuracies: Mapping[str, tuple[float, int]]) -> dict[str, float 
     values = [value for value in found.values() if value is not None]
     found["score"] = float(np.mean(values)) if len(values) == len(REWARDBENCH_SECTIONS) else None
     return found
+
+
+def rewardbench_ci(credit: Mapping[str, Floats], seed: int) -> dict[str, list[float] | None]:
+    """Intervals of `rewardbench` from the credit of every prompt by subset."""
+    draws = {
+        name: bootstrap.resampled_means(found[:, None], seed, f"rewardbench:{name}")[:, 0]
+        for name, found in credit.items()
+        if len(found)
+    }
+    rows = [
+        rewardbench({name: (float(drawn[at]), len(credit[name])) for name, drawn in draws.items()})
+        for at in range(bootstrap.RESAMPLES)
+    ]
+    return {name: bootstrap.interval([row[name] for row in rows]) for name in rows[0]}
 
 
 def best_of_n(right: Floats, wrong: Floats) -> float:
@@ -133,6 +149,48 @@ def rewardbench2(prompts: Sequence[tuple[str, str, Floats, Floats]]) -> dict[str
     return {"by_subset": by_subset, "score": float(np.mean(scores)) if scores else None}
 
 
+def rewardbench2_ci(
+    prompts: Sequence[tuple[str, str, Floats, Floats]], seed: int
+) -> dict[str, list[float] | None]:
+    """Intervals of `rewardbench2`: of each subset's score, and of `score`."""
+    strata: dict[str, list[Any]] = {}
+    for subset, name, right, wrong in prompts:
+        if subset != "Ties":
+            strata.setdefault(subset, []).append(best_of_n(right, wrong))
+            continue
+        # A number's two prompts are drawn together.
+        number = name.partition(":")[2]
+        pair = strata.setdefault(subset, [])
+        both = next((rows for known, rows in pair if known == number), None)
+        if both is None:
+            both = []
+            pair.append((number, both))
+        both.append((name.partition(":")[0], right, wrong))
+
+    def score_of(subset: str, items: Sequence[Any]) -> float | None:
+        if subset != "Ties":
+            return float(np.mean(items))
+        # One that is drawn twice counts as two.
+        rows = [
+            (f"{kind}:{at}", right, wrong)
+            for at, (_, both) in enumerate(items)
+            for kind, right, wrong in both
+        ]
+        found: float | None = ties(rows)["score"]
+        return found
+
+    def overall(drawn: dict[str, list[Any]]) -> float | None:
+        values = [score_of(subset, items) for subset, items in drawn.items()]
+        known = [value for value in values if value is not None]
+        return float(np.mean(known)) if known else None
+
+    alone = {
+        subset: bootstrap.stratified({subset: items}, overall, seed, f"rewardbench2:{subset}")
+        for subset, items in sorted(strata.items())
+    }
+    return {**alone, "score": bootstrap.stratified(strata, overall, seed, "rewardbench2")}
+
+
 def style_matrix(chosen: Floats, rejected: Floats) -> list[list[float]] | None:
     """Accuracy of each style of the right answer (rows) against each of the wrong one (columns), ties half,
     from scores of shape (prompts, 3)."""
@@ -143,7 +201,7 @@ def style_matrix(chosen: Floats, rejected: Floats) -> list[list[float]] | None:
     return matrix
 
 
-def style_levels(matrix: Sequence[Sequence[float]]) -> dict[str, float]:
+def style_levels(matrix: Sequence[Sequence[float]] | Floats) -> dict[str, float]:
     """RM-Bench's three accuracies (2410.16184, section 3): `easy` is the mean below the diagonal, where the
     right answer is the fancier one, `normal` that of the diagonal, `hard` that above; and their `mean`."""
     cells = np.asarray(matrix)
@@ -155,28 +213,52 @@ def style_levels(matrix: Sequence[Sequence[float]]) -> dict[str, float]:
     return {**levels, "mean": float(np.mean(list(levels.values())))}
 
 
-def rm_bench(domains: Sequence[str], chosen: Floats, rejected: Floats) -> dict[str, Any]:
+def rm_bench(domains: Sequence[str], chosen: Floats, rejected: Floats, seed: int = 0) -> dict[str, Any]:
     """RM-Bench: `by_domain` with `prompts`, `matrix` and levels, and the levels' means over domains.
 
     A domain is a name up to its first `-`, as in `safety-refuse`. `published` has the figures of the
-    benchmark's own code, which counts a tie as right.
+    benchmark's own code, which counts a tie as right. `ci95` has an interval of every level.
     """
     names = np.array([domain.split("-")[0] for domain in domains], dtype=object)
     by_domain: dict[str, dict[str, Any]] = {}
     own: dict[str, dict[str, float]] = {}
+    drawn: list[dict[str, Floats]] = []
     for name in sorted(set(names)):
         held = names == name
         matrix = style_matrix(chosen[held], rejected[held])
         if matrix is None:
             continue
         generous = (chosen[held][:, :, None] >= rejected[held][:, None, :]).mean(axis=0).tolist()
-        by_domain[name] = {"prompts": int(held.sum()), "matrix": matrix, **style_levels(matrix)}
+        spread = _drawn_levels(chosen[held], rejected[held], seed, name)
+        drawn.append(spread)
+        by_domain[name] = {
+            "prompts": int(held.sum()),
+            "matrix": matrix,
+            **style_levels(matrix),
+            "ci95": {level: bootstrap.interval(values) for level, values in spread.items()},
+        }
         own[name] = style_levels(generous)
-    return {"by_domain": by_domain, **_means(by_domain), "published": _means(own)}
+    ci95 = {
+        level: bootstrap.interval(np.mean([one[level] for one in drawn], axis=0)) if drawn else None
+        for level in _LEVELS
+    }
+    return {"by_domain": by_domain, **_means(by_domain), "ci95": ci95, "published": _means(own)}
+
+
+_LEVELS = ("easy", "normal", "hard", "mean")
+
+
+def _drawn_levels(chosen: Floats, rejected: Floats, seed: int, name: str) -> dict[str, Floats]:
+    """The levels of a domain over resamples of its prompts."""
+    credit = credits_of(chosen[:, :, None] - rejected[:, None, :]).reshape(len(chosen), -1)
+    rows = [
+        style_levels(cells.reshape(STYLES, STYLES))
+        for cells in bootstrap.resampled_means(credit, seed, f"rm-bench:{name}")
+    ]
+    return {level: np.array([row[level] for row in rows]) for level in _LEVELS}
 
 
 def _means(table: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
-    levels = ("easy", "normal", "hard", "mean")
     return {
-        level: float(np.mean([row[level] for row in table.values()])) if table else None for level in levels
+        level: float(np.mean([row[level] for row in table.values()])) if table else None for level in _LEVELS
     }

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from schemas.ids import rng
+from trainers.bootstrap import interval, mean_ci, resampled_means
 from trainers.metrics import Floats, correlation
-
-RESAMPLES = 2000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +39,18 @@ class Task:
 def pass_at_k(n: int, right: int, k: int) -> float:
     """Chance that k of n candidates, drawn without return, hold a right one: 1 - C(n-c, k) / C(n, k).
 
-    The unbiased estimator of pass@k (Chen et al. 2021, 2107.03374, eq. 1). With a perfect picker this is
-    what best-of-k reaches, so it is the oracle.
+    The unbiased estimator of pass@k (Chen et al. 2021, 2107.03374, eq. 1), as the product over
+    i = n-c+1 ... n of 1 - k/i, whose factors stay between 0 and 1 where binomials overflow. With a perfect
+    picker this is what best-of-k reaches, so it is the oracle.
+
+    Raises:
+        ValueError: k is not between 1 and n.
     """
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
+    if not 1 <= k <= n:
+        raise ValueError(f"k = {k} of {n} candidates")
+    if n - right < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - right + 1, n + 1))
 
 
 def chances(scores: Floats, k: int) -> Floats:
@@ -104,27 +110,16 @@ def spearman(left: Floats, right: Floats) -> float | None:
     return correlation(ranks(left), ranks(right))
 
 
-def mean_ci(values: Sequence[float], seed: int, name: str, level: float = 0.95) -> list[float] | None:
-    """Percentile bootstrap interval of a mean over tasks (Efron 1979)."""
-    if not values:
-        return None
-    draws = np.random.default_rng(rng(seed, "bootstrap", name).getrandbits(64))
-    found = np.asarray(values, dtype=np.float64)
-    means = [found[draws.integers(0, len(found), len(found))].mean() for _ in range(RESAMPLES)]
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return [float(low), float(high)]
-
-
 def summary(tasks: Sequence[Task], ks: Sequence[int], seed: int) -> dict[str, Any]:
     """What best-of-k gives over tasks, each task counting the same.
 
     Keys: `tasks`, `candidates`, `one_score` (tasks whose scores are all equal), `with_right` (tasks with a
     right candidate), `mixed` (with right and wrong ones); `best_of`: for each k `tasks` that have so many
-    candidates, `rm`, its `ci95` over tasks, `random` (the mean outcome), `oracle` (pass@k) and `gain`, the
-    share of the way from random to oracle; `hits`: for each k over tasks with a right candidate `hits` and
-    `random`; `spearman` of scores with the share of tests passed, else with the outcome: `mean`, `median`,
-    `tasks` where it is defined; `variance` of the scores within a task: `mean`, `median`, `std`.
+    candidates, `rm`, `random` (the mean outcome), `oracle` (pass@k) and `gain`, the share of the way from
+    random to oracle; `hits`: for each k over tasks with a right candidate `hits` and `random`; `spearman` of
+    scores with the share of tests passed, else with the outcome: `mean`, `median`, `tasks` where it is
+    defined; `variance` of the scores within a task: `mean`, `median`, `std`. Intervals over tasks are `ci95`
+    of the first figure of a row, and `random_ci95`, `oracle_ci95` and `gain_ci95`.
     """
     right = [task for task in tasks if np.any(task.resolved > 0)]
     rho = [
@@ -140,12 +135,18 @@ def summary(tasks: Sequence[Task], ks: Sequence[int], seed: int) -> dict[str, An
         "with_right": len(right),
         "mixed": sum(bool(np.any(task.resolved == 0)) for task in right),
         "best_of": {str(k): _best_of(tasks, k, seed) for k in ks},
-        "hits": {str(k): _hits(right, k) for k in ks},
-        "spearman": {"tasks": len(rho), "mean": _stat(np.mean, rho), "median": _stat(np.median, rho)},
+        "hits": {str(k): _hits(right, k, seed) for k in ks},
+        "spearman": {
+            "tasks": len(rho),
+            "mean": _stat(np.mean, rho),
+            "median": _stat(np.median, rho),
+            "ci95": mean_ci(rho, seed, "spearman"),
+        },
         "variance": {
             "mean": _stat(np.mean, spread),
             "median": _stat(np.median, spread),
             "std": _stat(np.std, spread),
+            "ci95": mean_ci(spread, seed, "variance"),
         },
     }
 
@@ -154,33 +155,52 @@ def _stat(what: Callable[[Sequence[float]], Any], values: Sequence[float]) -> fl
     return float(what(values)) if values else None
 
 
+_NAMES = ("rm", "random", "oracle")
+
+
 def _best_of(tasks: Sequence[Task], k: int, seed: int) -> dict[str, Any]:
     fit = [task for task in tasks if len(task.scores) >= k]
-    picked = [rm_at_k(task.scores, task.resolved, k) for task in fit]
-    oracle = [pass_at_k(len(task.scores), int(np.sum(task.resolved > 0)), k) for task in fit]
-    rm, base, best = (
-        _stat(np.mean, picked),
-        _stat(np.mean, [float(task.resolved.mean()) for task in fit]),
-        _stat(np.mean, oracle),
+    if not fit:
+        nothing = dict.fromkeys((*_NAMES, "gain", "ci95", "random_ci95", "oracle_ci95", "gain_ci95"))
+        return {"tasks": 0, **nothing}
+    each = np.array(
+        [
+            (
+                rm_at_k(task.scores, task.resolved, k),
+                float(task.resolved.mean()),
+                pass_at_k(len(task.scores), int(np.sum(task.resolved > 0)), k),
+            )
+            for task in fit
+        ]
     )
-    room = None if best is None or base is None else best - base
+    # The three are of the same tasks, so that they are drawn together.
+    drawn = resampled_means(each, seed, f"best of {k}")
+    means = each.mean(axis=0)
     return {
         "tasks": len(fit),
-        "rm": rm,
-        "ci95": mean_ci(picked, seed, f"best of {k}"),
-        "random": base,
-        "oracle": best,
-        "gain": (rm - base) / room if rm is not None and base is not None and room and room > 1e-12 else None,
+        **{name: float(value) for name, value in zip(_NAMES, means, strict=True)},
+        "gain": _gain(*means),
+        "ci95": interval(drawn[:, 0]),
+        "random_ci95": interval(drawn[:, 1]),
+        "oracle_ci95": interval(drawn[:, 2]),
+        "gain_ci95": interval([_gain(*row) for row in drawn]),
     }
 
 
-def _hits(tasks: Sequence[Task], k: int) -> dict[str, Any]:
+def _gain(rm: float, base: float, best: float) -> float | None:
+    return float((rm - base) / (best - base)) if best - base > 1e-12 else None
+
+
+def _hits(tasks: Sequence[Task], k: int, seed: int) -> dict[str, Any]:
+    hits = [hits_at_k(task.scores, task.resolved, k) for task in tasks]
     chance = [
         pass_at_k(len(task.scores), int(np.sum(task.resolved > 0)), min(k, len(task.scores)))
         for task in tasks
     ]
     return {
         "tasks": len(tasks),
-        "hits": _stat(np.mean, [hits_at_k(task.scores, task.resolved, k) for task in tasks]),
+        "hits": _stat(np.mean, hits),
+        "ci95": mean_ci(hits, seed, f"hits at {k}"),
         "random": _stat(np.mean, chance),
+        "random_ci95": mean_ci(chance, seed, f"random hits at {k}"),
     }

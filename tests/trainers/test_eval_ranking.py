@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from trainers import ranking
+from trainers import bootstrap, ranking
 
 # Few values, so that ties happen.
 candidates = st.lists(
@@ -87,6 +89,25 @@ def test_pass_at_k_by_hand() -> None:
     assert (ranking.pass_at_k(4, 0, 2), ranking.pass_at_k(4, 3, 2)) == (0.0, 1.0)
 
 
+@given(st.integers(1, 60), st.data())
+def test_pass_at_k_is_the_ratio_of_binomials(n: int, data: st.DataObject) -> None:
+    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    exact = 1 - Fraction(math.comb(n - right, k), math.comb(n, k))
+    assert ranking.pass_at_k(n, right, k) == pytest.approx(float(exact), abs=1e-12)
+
+
+def test_pass_at_k_holds_where_binomials_overflow() -> None:
+    # One right of n: the chance that it is among the k drawn is k / n.
+    assert ranking.pass_at_k(200_000, 1, 50_000) == pytest.approx(0.25, rel=1e-12)
+    assert ranking.pass_at_k(10_000, 9_000, 1) == pytest.approx(0.9, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_pass_at_more_than_there_are_is_refused(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k = {k} of 3"):
+        ranking.pass_at_k(3, 0, k)
+
+
 @pytest.mark.parametrize("k", [0, 4])
 def test_more_picks_than_candidates_are_refused(k: int) -> None:
     with pytest.raises(ValueError, match=f"k = {k} of 3"):
@@ -120,7 +141,8 @@ def test_a_summary_by_hand() -> None:
     assert two["oracle"] == pytest.approx((2 / 3 + 1) / 3)
     assert two["gain"] == pytest.approx((two["rm"] - two["random"]) / (two["oracle"] - two["random"]))
     assert found["best_of"]["3"]["tasks"] == 1
-    assert found["hits"]["1"] == {"tasks": 2, "hits": 0.5, "random": pytest.approx((1 / 3 + 1 / 2) / 2)}
+    one = found["hits"]["1"]
+    assert (one["tasks"], one["hits"], one["random"]) == (2, 0.5, pytest.approx((1 / 3 + 1 / 2) / 2))
     # c has no spread, so no rank correlation.
     assert found["spearman"]["tasks"] == 2
     assert found["variance"]["median"] == 0.25
@@ -140,7 +162,7 @@ def test_no_tasks_give_nulls() -> None:
 
 def test_the_interval_is_the_same_every_time_and_holds_the_mean() -> None:
     values = list(np.random.default_rng(1).random(30))
-    low, high = ranking.mean_ci(values, 0, "x") or (0.0, 0.0)
-    assert [low, high] == ranking.mean_ci(values, 0, "x")
+    low, high = bootstrap.mean_ci(values, 0, "x") or (0.0, 0.0)
+    assert [low, high] == bootstrap.mean_ci(values, 0, "x")
     assert low < np.mean(values) < high
-    assert ranking.mean_ci(values, 1, "x") != [low, high]
+    assert bootstrap.mean_ci(values, 1, "x") != [low, high]
