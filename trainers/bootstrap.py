@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 RESAMPLES = 2000
 ROW_RESAMPLES = 1000
 """Resamples of a statistic that is computed anew from all rows."""
+_AT_ONCE = 1 << 19
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
@@ -45,8 +46,11 @@ def resampled_means(columns: Floats, seed: int, name: str) -> Floats:
     draws = generator(seed, name)
     size = len(columns)
     found = np.empty((RESAMPLES, columns.shape[1]))
-    for at in range(RESAMPLES):
-        found[at] = columns[draws.integers(0, size, size)].mean(axis=0)
+    # As many at once as a few megabytes hold.
+    many = max(1, _AT_ONCE // (size * columns.shape[1]))
+    for at in range(0, RESAMPLES, many):
+        part = min(many, RESAMPLES - at)
+        found[at : at + part] = columns[draws.integers(0, size, (part, size))].mean(axis=1)
     return found
 
 

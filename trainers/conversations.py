@@ -38,6 +38,9 @@ REASONS: dict[str, str] = {
     "no_score": "a row of a score file without a score",
     "no_outcome": "a row of a score file without an outcome",
     "bad_outcome": "an outcome that is not between 0 and 1",
+    "not_pass_or_fail": "an outcome that is neither 0 nor 1, where pass@k is counted",
+    "no_policy": "a candidate of the table `steps` that no model wrote",
+    "other_policy": "a sample of another policy than the named ones",
     "bad_probability": "a score that is to be a probability, but is not between 0 and 1",
 }
 """Why a row was not used -> a sentence."""
