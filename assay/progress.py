@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 PLAIN_EVERY = 30.0
 """Seconds between two lines where standard error is not a terminal."""
+_NOTE_EVERY = 0.2
 
 
 class Observer(Protocol):
@@ -180,6 +181,34 @@ class Live(_Counted):
         if self.view:
             self.view.stop()
             self.view = None
+
+
+class Meter:
+    """How far work over a known number of rows is, as notes of a view: percent, rows a second, time left."""
+
+    def __init__(self, view: Observer, what: str) -> None:
+        self._view, self._what = view, what
+        self._begun = self._told = time.monotonic()
+
+    def __call__(self, done: int, total: int | None, made: int | None = None) -> None:
+        """Say that `done` rows of `total` (None when not known) are behind; `made` of them since the start
+        of this run, where others had been done before."""
+        now = time.monotonic()
+        if now - self._told < _NOTE_EVERY and done != total:
+            return
+        self._told = now
+        fresh = done if made is None else made
+        rate = fresh / max(now - self._begun, 1e-9)
+        text = (
+            f"{self._what}: {done:,} rows" if total is None else f"{self._what}: {done:,} of {total:,} rows"
+        )
+        if total:
+            text += f" ({done / total:.0%})"
+        if fresh:
+            text += f", {rate:,.1f} rows/s"
+            if total and done < total:
+                text += f", about {(total - done) / rate:,.0f} s left"
+        self._view.note(text)
 
 
 def observer(as_json: bool) -> Observer:

@@ -1,20 +1,22 @@
 """`assay score` and the kinds of `assay eval` that read files: scores, pairs, best of k, calibration.
 
-In: files, a run directory for its model and criteria, flags. Out: a folder with Parquet, JSON and SVG, and
-one line or one JSON object on standard output. torch is imported only where a model is used.
+In: files, a run directory for its model and criteria, flags. Out: a folder with Parquet, JSON and PNG, and
+one line or one JSON object on standard output; how far it is goes to standard error. torch is imported only
+where a model is used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.flags import Flags
+from assay.progress import Meter, observer
 from assay.recipe import Recipe
 from schemas.errors import AssayError
 from schemas.rundir import RunDir
@@ -86,9 +88,8 @@ def score(flags: Flags, run_dir: Path, given: Given) -> None:
     settings = {**dataclasses.asdict(options), "criteria": given.criteria, "code": _code()}
     settings["prompts"] = _prompts(recipe.label.criteria_file)
     key = scoring.part_key(scoring.model_digest(chosen), given.files, settings)
-    found = scoring.score_files(
-        lambda: _loaded(chosen), given.files, out, system_of, options, key, _progress(flags)
-    )
+    with watched(flags, "score") as meter:
+        found = scoring.score_files(lambda: _loaded(chosen), given.files, out, system_of, options, key, meter)
     _tell(
         flags,
         {"folder": str(out), **found},
@@ -114,22 +115,24 @@ def evaluate(kind: str, flags: Flags, run_dir: Path, given: Given) -> None:
 
 
 def _pairs(flags: Flags, run_dir: Path, given: Given) -> None:
+    from assay import plots
     from trainers import pairs
 
     chosen, recipe, root = _model_of(run_dir, given, flags)
     system_of = system_chooser(given.criteria, recipe.label.criteria_file)
     loaded = pairs.load(given.files, system_of, given.layout, flags.limit)
     out = given.out or _beside(root, "pairs")
-    found = pairs.evaluate(
-        _loaded(chosen), loaded, out, _options(flags, given), _seed(flags, recipe), _progress(flags)
-    )
-    if "overall" in found:
-        _accuracy_plots(out, found)
+    with watched(flags, "eval pairs") as meter:
+        found = pairs.evaluate(
+            _loaded(chosen), loaded, out, _options(flags, given), _seed(flags, recipe), meter
+        )
+    plots.pairs(out, found)
     _tell(flags, {"folder": str(out), **found}, f"eval pairs: {_headline(found)}; {out}")
 
 
 def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
     """Accuracy on the run's synthetic pairs, by what made the wrong side."""
+    from assay import plots
     from trainers import pairs
 
     chosen, recipe, root = _model_of(run_dir, given, flags)
@@ -150,21 +153,18 @@ def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
         dataclasses.replace(one, names={**one.names, "subset": made_by(one.names.get("made_by"))})
         for one in loaded.requests
     ]
-    found = pairs.evaluate(_loaded(chosen), loaded, out, _options(flags, given), seed, _progress(flags))
-    table = found["by_subset"]
-    sides = {
-        name: [row for group, row in table.items() if group.startswith("hacks: ") == (name == "hacks")]
-        for name in ("hacks", "plain")
-    }
-    found["hacks"], found["plain"] = (_weighted(rows) for rows in sides.values())
+    with watched(flags, "eval robustness") as meter:
+        found = pairs.evaluate(_loaded(chosen), loaded, out, _options(flags, given), seed, meter)
+    found |= _sides(out / "scores.parquet", seed)
     from schemas.shards import write_text
 
     write_text(out / "results.json", json.dumps(found, indent=2, allow_nan=False) + "\n")
-    _accuracy_plots(out, found)
+    plots.robustness(out, found)
+    words = ((found["hacks"], "pairs that mislead"), (found["plain"], "plain ones"))
     line = ", ".join(
-        f"{found[name]['accuracy_ties_half']:.3f} on {found[name]['count']:,} {word}"
-        for name, word in (("hacks", "pairs that mislead"), ("plain", "plain ones"))
-        if found[name]["count"]
+        f"{one['accuracy_ties_half']:.3f}{_ends(one['ci95'])} on {one['count']:,} {word}"
+        for one, word in words
+        if one["count"]
     )
     _tell(flags, {"folder": str(out), **found}, f"eval robustness: accuracy {line}; {out}")
 
@@ -175,49 +175,69 @@ def made_by(text: str | None) -> str:
     return f"hacks: {how.split()[-1]}" if source == "hacks" and how.split() else source
 
 
-def _weighted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    count = sum(row["count"] for row in rows)
-    return {
-        "count": count,
-        **{
-            name: sum(row[name] * row["count"] for row in rows) / count if count else None
-            for name in ("accuracy", "accuracy_ties_half")
-        },
-    }
+def _sides(scores: Path, seed: int) -> dict[str, Any]:
+    """`hacks` and `plain`: accuracy of the pairs that mislead, and of all others."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from trainers import metrics
+
+    table = pq.read_table(scores, columns=["chosen_score", "rejected_score", "subset"])
+    right, wrong = (table[name].to_numpy() for name in ("chosen_score", "rejected_score"))
+    misleads = np.array([name.startswith("hacks: ") for name in table["subset"].to_pylist()], dtype=bool)
+    found = {}
+    for name, held in (("hacks", misleads), ("plain", ~misleads)):
+        row = metrics.summary(right[held], wrong[held], seed, name)
+        found[name] = {
+            "count": row["pairs"],
+            "accuracy": row["accuracy_strict"],
+            "accuracy_ties_half": row["accuracy"],
+            "ties": row["ties"],
+            "ci95": row["ci95"],
+            "strict_ci95": row["strict_ci95"],
+        }
+    return found
 
 
 def _best_of_k(flags: Flags, run_dir: Path, given: Given) -> None:
-    from assay import plots
+    from assay import charts
     from trainers import outcomes
 
     scored = outcomes.read(given.files, "logit")
     ks = _numbers(given.ks) or outcomes.default_ks(scored)
     found = outcomes.best_of_k(scored, ks, flags.seed or 0)
     out = given.out or _beside(_run_of(run_dir), "best-of-k")
-    _write(out, found, {"best_of.svg": plots.best_of(found)})
+    _write(out, found)
+    charts.best_of(out / "best_of.png", found)
     most = list(found["best_of"])[-1]
     row = found["best_of"][most]
     same = f"; in {found['one_score']:,} all scores are equal" if found["one_score"] else ""
     _tell(
         flags,
         {"folder": str(out), **found},
-        f"eval best-of-k: best of {most} is right in {row['rm']:.3f} of {row['tasks']:,} tasks (random "
+        f"eval best-of-k: best of {most} is right in {row['rm']:.3f}{_ends(row['ci95'])} of {row['tasks']:,} "
+        f"tasks (random "
         f"{row['random']:.3f}, oracle {row['oracle']:.3f}){same}{_drops(found['dropped'])}; {out}",
     )
 
 
 def _calibration(flags: Flags, run_dir: Path, given: Given) -> None:
-    from assay import plots
+    from assay import charts
     from trainers import outcomes
 
     test = outcomes.read(given.files, given.scores)
     dev = outcomes.read(given.dev, given.scores) if given.dev else None
     before = outcomes.read(given.before, given.scores, outcomes=False) if given.before else None
-    found = outcomes.calibrate(test, dev, before, given.scores, given.bins)
+    found = outcomes.calibrate(test, dev, before, given.scores, given.bins, flags.seed or 0)
     out = given.out or _beside(_run_of(run_dir), "calibration")
-    _write(out, found, {"reliability.svg": plots.reliability(found)})
-    parts = [f"AUC {_shown(found['auc'])}", f"within instances {_shown(found['auc_instance'])}"]
-    parts.append(f"ECE {_shown(found['ece'])}")
+    _write(out, found)
+    charts.reliability(out / "reliability.png", found)
+    spread = found["ci95"]
+    parts = [
+        f"AUC {_shown(found['auc'])}{_ends(spread.get('auc'))}",
+        f"within instances {_shown(found['auc_instance'])}{_ends(spread.get('auc_instance'))}",
+        f"ECE {_shown(found['ece'])}{_ends(spread.get('ece'))}",
+    ]
     if "scaled" in found:
         parts.append(f"{_shown(found['scaled']['ece'])} at temperature {found['temperature']:.3g}")
     if "drift" in found:
@@ -369,24 +389,11 @@ def _remove(out: Path, *patterns: str) -> None:
         path.unlink()
 
 
-def _write(out: Path, found: Mapping[str, Any], drawn: Mapping[str, str]) -> None:
+def _write(out: Path, found: Mapping[str, Any]) -> None:
     from schemas.shards import write_text
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in drawn.items():
-        write_text(out / name, text)
     write_text(out / "results.json", json.dumps(found, indent=2, allow_nan=False) + "\n")
-
-
-def _accuracy_plots(out: Path, found: Mapping[str, Any]) -> None:
-    from assay import plots
-    from schemas.shards import write_text
-
-    whole = ("all pairs", found["overall"])
-    for kind in ("aspect", "language", "subset"):
-        if found[f"by_{kind}"]:
-            rows = [whole, *found[f"by_{kind}"].items()]
-            write_text(out / f"by_{kind}.svg", plots.accuracies(f"Accuracy by {kind}", rows))
 
 
 def _headline(found: Mapping[str, Any]) -> str:
@@ -395,15 +402,20 @@ def _headline(found: Mapping[str, Any]) -> str:
         score = found["score"] if "score" in found else found["mean"]
         return f"{found['layout']} {_shown(score)} on {found['scored']:,} prompts{dropped}"
     overall = found["overall"]
-    low, high = overall["ci95"] or (0.0, 0.0)
+    ties = f"; {overall['ties']:,} ties" if overall["ties"] else ""
     return (
-        f"accuracy {_shown(overall['accuracy_ties_half'])} [{low:.3f}, {high:.3f}], strict "
-        f"{_shown(overall['accuracy'])}, on {found['scored']:,} pairs{dropped}"
+        f"accuracy {_shown(overall['accuracy_ties_half'])}{_ends(overall['ci95'])}, strict "
+        f"{_shown(overall['accuracy'])}{_ends(overall['strict_ci95'])}, on {found['scored']:,} pairs"
+        f"{dropped}{ties}"
     )
 
 
 def _shown(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
+
+
+def _ends(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
 
 
 def _cut(found: Mapping[str, Any]) -> str:
@@ -416,8 +428,14 @@ def _drops(dropped: Mapping[str, int]) -> str:
     return f" ({', '.join(f'{count:,} x {reason}' for reason, count in sorted(dropped.items()))})"
 
 
-def _progress(flags: Flags) -> Callable[[str], None]:
-    return lambda line: None if flags.as_json else print(line, file=sys.stderr, flush=True)
+@contextlib.contextmanager
+def watched(flags: Flags, what: str) -> Iterator[Meter]:
+    """What shows on standard error how far work is; gone when it ends."""
+    view = observer(flags.as_json)
+    try:
+        yield Meter(view, what)
+    finally:
+        view.closed()
 
 
 def _tell(flags: Flags, found: Mapping[str, Any], line: str) -> None:

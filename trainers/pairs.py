@@ -112,9 +112,12 @@ def evaluate(
     out: Path,
     options: Options,
     seed: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, Any]:
     """Score pairs, and write what that says of the model.
+
+    Args:
+        progress: called with the prompts whose responses are scored, and how many there are.
 
     Returns:
         The content of `results.json`.
@@ -122,12 +125,12 @@ def evaluate(
     Raises:
         AssayError: the model can score none of them.
     """
-    progress(f"scoring the responses to {len(loaded.requests):,} prompts")
     asked = list(zip(loaded.requests, loaded.systems, strict=True))
+    scored = score_requests(scorer, asked, options, lambda done: progress(done, len(asked)))
     kept: list[tuple[Request, Floats, Floats]] = []
     cut = 0
     dropped = Counter(loaded.dropped)
-    for (request, _), found in zip(asked, score_requests(scorer, asked, options), strict=True):
+    for (request, _), found in zip(asked, scored, strict=True):
         if isinstance(found, BadRow):
             dropped[found.reason] += 1
             continue

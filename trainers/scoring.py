@@ -14,6 +14,7 @@ themselves only; a model that can score no row of a part is an `AssayError`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 from collections import Counter
@@ -86,17 +87,22 @@ class Scores:
 
 
 def score_requests(
-    scorer: Scorer, asked: Sequence[tuple[Request, str]], options: Options
+    scorer: Scorer,
+    asked: Sequence[tuple[Request, str]],
+    options: Options,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> list[Scores | BadRow]:
     """Scores of each request's responses, the right ones first, or why there are none.
 
     Two sides of one pair are cut as in training: to one window that holds where they differ. A lone
-    response, and answers of a list, are cut at their end.
+    response, and answers of a list, are cut at their end. Responses to one prompt, wherever they stand,
+    share what is computed of it.
 
     Args:
         scorer: the model.
         asked: requests with their system prompts.
         options: see `Options`.
+        progress: called with the number of requests done so far.
 
     Raises:
         AssayError: the model can score none of them.
@@ -105,34 +111,70 @@ def score_requests(
     sides: tuple[list[int], list[int]] = ([], [])
     for at, (request, _) in enumerate(asked):
         sides[bool(request.wrong) and not request.listed].append(at)
+    done = 0
     for numbers, work in zip(sides, (_apart, _together), strict=True):
-        for begin in range(0, len(numbers), _CALL):
-            part = numbers[begin : begin + _CALL]
-            for at, scores in zip(
-                part, _tried(work, scorer, [asked[at] for at in part], options), strict=True
-            ):
-                found[at] = scores
+        for part in _calls(numbers, asked):
+            told = functools.partial(_within, progress, done, len(part))
+            scores = _tried(work, scorer, [asked[at] for at in part], options, told)
+            for at, one in zip(part, scores, strict=True):
+                found[at] = one
+            done += len(part)
+            progress(done)
     if found and all(isinstance(one, BadRow) for one in found):
         raise AssayError(f"none of {len(found):,} rows could be scored; the first: {found[0]}")
     return found
 
 
-_Work = Callable[[Scorer, Sequence[tuple[Request, str]], Options], list[Scores | BadRow]]
+def _within(progress: Callable[[int], None], before: int, size: int, share: float) -> None:
+    """Tell that a share of a part is done, in rows."""
+    progress(before + int(share * size))
+
+
+def _calls(numbers: Sequence[int], asked: Sequence[tuple[Request, str]]) -> Iterator[list[int]]:
+    """Rows that are handed to the model at once: those of one prompt together, about `_CALL` in all."""
+    prompts: dict[tuple[str, str], list[int]] = {}
+    for at in numbers:
+        prompts.setdefault(_prompt(asked[at]), []).append(at)
+    part: list[int] = []
+    for group in prompts.values():
+        for begin in range(0, len(group), _CALL):
+            some = group[begin : begin + _CALL]
+            if part and len(part) + len(some) > _CALL:
+                yield part
+                part = []
+            part = part + some
+    if part:
+        yield part
+
+
+def _prompt(one: tuple[Request, str]) -> tuple[str, str]:
+    return one[1], one[0].prompt
+
+
+_Share = Callable[[float], None]
+_Work = Callable[[Scorer, Sequence[tuple[Request, str]], Options, _Share], list[Scores | BadRow]]
 
 
 def _tried(
-    work: _Work, scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
+    work: _Work, scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options, progress: _Share
 ) -> list[Scores | BadRow]:
     try:
-        return work(scorer, part, options)
+        return work(scorer, part, options, progress)
     except AssayError as error:
         if len(part) == 1:
             return [BadRow("not_scorable", str(error))]
     # One row that the model refuses must not cost those beside it.
-    return [scores for one in part for scores in _tried(work, scorer, [one], options)]
+    return [scores for one in part for scores in _tried(work, scorer, [one], options, lambda _: None)]
 
 
-def _apart(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options) -> list[Scores | BadRow]:
+def _shares(total: int, progress: _Share) -> Callable[[int], None]:
+    """From sequences that are done to the share of all."""
+    return lambda done: progress(done / total)
+
+
+def _apart(
+    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options, progress: _Share
+) -> list[Scores | BadRow]:
     talks = [
         (system, request.prompt, response)
         for request, system in part
@@ -142,18 +184,19 @@ def _apart(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
     sides = encode_sides(scorer.tokenizer, talks)
     pieces = iter([(cut_side(side, cutting), len(side.ids)) for side in sides])
     ids: list[Ids] = []
-    prompts: list[int] = []
+    prompts: list[tuple[str, str]] = []
     plan: list[tuple[int, bool] | None] = []
-    for number, (request, _) in enumerate(part):
-        own = list(itertools.islice(pieces, len(request.right) + len(request.wrong)))
+    for one in part:
+        own = list(itertools.islice(pieces, len(one[0].right) + len(one[0].wrong)))
         kept = [piece for piece, _ in own if piece is not None]
         if len(kept) < len(own):
             plan.append(None)
             continue
         plan.append((len(own), any(len(piece) < whole for piece, (_, whole) in zip(kept, own, strict=True))))
         ids += kept
-        prompts += [number] * len(own)
-    values = iter(scorer.score_ids(ids, options.batch_size, groups=prompts).tolist() if ids else [])
+        prompts += [_prompt(one)] * len(own)
+    told = _shares(len(ids), progress)
+    values = iter(scorer.score_ids(ids, options.batch_size, told, prompts).tolist() if ids else [])
     return [
         BadRow("prompt_too_long", f"of {cutting.max_length} tokens in all")
         if one is None
@@ -162,7 +205,9 @@ def _apart(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options
     ]
 
 
-def _together(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options) -> list[Scores | BadRow]:
+def _together(
+    scorer: Scorer, part: Sequence[tuple[Request, str]], options: Options, progress: _Share
+) -> list[Scores | BadRow]:
     texts = [
         Pair(
             idx=str(at),
@@ -182,9 +227,9 @@ def _together(scorer: Scorer, part: Sequence[tuple[Request, str]], options: Opti
     for drop in account.drops:
         found[int(drop.id)] = BadRow(drop.reason, drop.detail or "")
     ids = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
-    # The sides of a pair share what they begin with.
-    numbers = [number for number in range(len(pairs)) for _ in range(2)]
-    scores = scorer.score_ids(ids, options.batch_size, groups=numbers).reshape(-1, 2)
+    # The sides of a pair share what they begin with, and so do pairs of one prompt.
+    prompts = [(pair.pair.system, pair.pair.input) for pair in pairs for _ in range(2)]
+    scores = scorer.score_ids(ids, options.batch_size, _shares(len(ids), progress), prompts).reshape(-1, 2)
     for pair, (good, bad) in zip(pairs, scores, strict=True):
         found[int(pair.pair.idx)] = Scores([float(good), float(bad)], pair.windowed or pair.prompt_cut)
     return found
@@ -196,8 +241,9 @@ def model_digest(model: str | Path) -> str:
     if not folder.is_dir():
         return digest_json({"model": str(model)})
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".md"]
-    # A training log is no part of the model; its settings are, since they say how long texts are cut.
-    files = [path for path in files if path.suffix != ".jsonl"]
+    # A training log and its curves are no part of the model; its settings are, since they say how long texts
+    # are cut.
+    files = [path for path in files if path.suffix not in (".jsonl", ".png")]
     return digest_json({path.name: file_sha256(path) for path in files})
 
 
@@ -214,7 +260,7 @@ def score_files(
     system_of: SystemOf,
     options: Options,
     key: str,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int | None, int], None] = lambda _done, _total, _made: None,
 ) -> dict[str, Any]:
     """Score every row of some files.
 
@@ -225,7 +271,8 @@ def score_files(
         system_of: chooses system prompts.
         options: see `Options`.
         key: digest of model, inputs and settings, see `part_key`.
-        progress: called with a line after each part.
+        progress: called with the rows that are done, the rows of all files (None when not known), and those
+            done by this call.
 
     Returns:
         The content of `scores.json`: `rows`, `scored`, `cut` (too long to be read whole), `dropped` by
@@ -239,20 +286,24 @@ def score_files(
     scorer: Scorer | None = None
     total: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
+    whole = rowfiles.count(paths, options.limit)
+    fresh = 0
     for number, path in enumerate(paths):
         for index, rows in enumerate(_chunks(path, options)):
             place = out / f"part-{number:05d}-{index:05d}.parquet"
             facts = _finished(place, key)
             if facts is None:
                 scorer = scorer or load()
-                facts = _make(scorer, path, rows, place, system_of, options, key)
+                told = functools.partial(_onwards, progress, total["rows"], whole, fresh)
+                facts = _make(scorer, path, rows, place, system_of, options, key, told)
                 total["made"] += 1
-                progress(f"{place.name}: {facts['scored']:,} of {facts['rows']:,} rows scored")
+                fresh += facts["rows"]
             total["parts"] += 1
             total["rows"] += facts["rows"]
             total["scored"] += facts["scored"]
             total["cut"] += facts["cut"]
             dropped.update(Counter(drop["reason"] for drop in facts["drops"]))
+            progress(total["rows"], whole, fresh)
     result = {
         "key": key,
         **{name: total[name] for name in ("rows", "scored", "cut", "parts")},
@@ -260,6 +311,13 @@ def score_files(
     }
     write_text(out / "scores.json", json.dumps(result, indent=1) + "\n")
     return {**result, "made": total["made"]}
+
+
+def _onwards(
+    progress: Callable[[int, int | None, int], None], before: int, whole: int | None, made: int, done: int
+) -> None:
+    """Tell how many rows of a part are done, as rows of all."""
+    progress(before + done, whole, made + done)
 
 
 def _chunks(path: Path, options: Options) -> Iterator[list[rowfiles.Row]]:
@@ -301,6 +359,7 @@ def _make(
     system_of: SystemOf,
     options: Options,
     key: str,
+    progress: Callable[[int], None],
 ) -> dict[str, Any]:
     drops: list[dict[str, Any]] = []
     asked: list[tuple[int, Request, str]] = []
@@ -313,7 +372,7 @@ def _make(
         except BadRow as bad:
             drops.append({"row": row.number, "reason": bad.reason, "detail": bad.detail})
     made = []
-    scores = score_requests(scorer, [(request, system) for _, request, system in asked], options)
+    scores = score_requests(scorer, [(request, system) for _, request, system in asked], options, progress)
     for (number, request, system), found in zip(asked, scores, strict=True):
         if isinstance(found, BadRow):
             drops.append({"row": number, "reason": found.reason, "detail": found.detail})

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.report import Reasons, evidence, pairs, samples, steps, tables, votes
+from assay.report.evaluations import evaluations
 from assay.report.funnel import funnel, parts_of, unfinished
 from assay.report.models import models
 from assay.report.plain import clip, count, name, read_text, shown
@@ -118,6 +119,7 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         meaning = reasons.get("build", {}).get(f"judged_{one['name']}")
         one["meaning"] = None if meaning is None else clip(shown(meaning), 400)
     trained = models(run.root)
+    evaluated, unread = evaluations(run.root)
     shows = {
         "pairs": [
             row
@@ -127,7 +129,7 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         "program": samples.program(reader),
         "conflicts": samples.conflicts(reader, found.get("steps", {}).get("conflicts", {})),
     }
-    notes += wrong + unfinished(run, parts) + list(dict.fromkeys(reader.notes))
+    notes += wrong + unread + unfinished(run, parts) + list(dict.fromkeys(reader.notes))
     return {
         "format": FORMAT,
         "run": {
@@ -142,6 +144,7 @@ def collect(run: RunDir, reasons: Reasons) -> dict[str, Any]:
         "leakage": _leakage(run),
         **found,
         "models": trained,
+        "evaluations": evaluated,
         "samples": shows,
         "recipe": recipe,
         "notes": notes,

@@ -55,9 +55,10 @@ class _Curve:
         return [[step, float(f"{value:.6g}")] for step, value in self.points]
 
 
-def _curves(path: Path, notes: list[str]) -> dict[str, Any] | None:
-    """The curves of a training log, or None when there is no log."""
-    curves: dict[str, _Curve] = {}
+def curves(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    """The curves of a training log, or None when there is no log: `metrics`, each with `name` and `points`
+    (step, value). What is wrong with it is added to the notes."""
+    found: dict[str, _Curve] = {}
     lines = bad = 0
     last_step: int | float | None = None
     try:
@@ -77,13 +78,13 @@ def _curves(path: Path, notes: list[str]) -> dict[str, Any] | None:
                     if key in _BOOKKEEPING or isinstance(value, bool) or not isinstance(value, (int, float)):
                         continue
                     key = of + key
-                    if key not in curves and len(curves) >= _METRICS:
+                    if key not in found and len(found) >= _METRICS:
                         continue
-                    curve = curves.setdefault(key, _Curve())
-                    if (found := number(value)) is None:
+                    curve = found.setdefault(key, _Curve())
+                    if (known := number(value)) is None:
                         curve.unusable += 1
                     else:
-                        curve.add(float(step), float(found))
+                        curve.add(float(step), float(known))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -92,10 +93,10 @@ def _curves(path: Path, notes: list[str]) -> dict[str, Any] | None:
         notes.append(
             f"train.jsonl: {bad} of {lines} lines are not a JSON object with a step; they are left out"
         )
-    names = sorted(curves, key=lambda key: (_FIRST.index(key) if key in _FIRST else len(_FIRST), key))
+    names = sorted(found, key=lambda key: (_FIRST.index(key) if key in _FIRST else len(_FIRST), key))
     metrics = []
     for key in names:
-        curve = curves[key]
+        curve = found[key]
         points = curve.finish()
         if curve.unusable:
             notes.append(f"train.jsonl: {name(key)} is NaN or infinite in {curve.unusable} lines")
@@ -171,7 +172,7 @@ def models(root: Path) -> list[dict[str, Any]]:
     found = []
     for folder in folders[:MODELS]:
         notes: list[str] = []
-        training = _curves(folder / "train.jsonl", notes)
+        training = curves(folder / "train.jsonl", notes)
         evaluation = _evaluation(folder / "eval" / "results.json", notes)
         if len(folders) > MODELS and folder == folders[0]:
             notes.append(f"{len(folders)} models are in this run; the first {MODELS} are shown")

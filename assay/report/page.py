@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,10 @@ def _fixed(value: float | None) -> str:
 
 def _interval(ci95: list[float] | None) -> str:
     return f"{ci95[0]:.1%} – {ci95[1]:.1%}" if ci95 else "–"
+
+
+def _range(ends: list[float] | None) -> str:
+    return f"{svg.figure(ends[0], 3)} – {svg.figure(ends[1], 3)}" if ends else "–"
 
 
 def _folded(names: Counter[str], limit: int) -> list[str]:
@@ -234,6 +239,39 @@ def _model_view(charts: svg.Charts, model: dict[str, Any]) -> dict[str, Any]:
     return view
 
 
+def _evaluation_view(charts: svg.Charts, one: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation with its charts drawn and its cells as text."""
+    drawings = []
+    for spec in one["charts"]:
+        if spec["type"] == "whiskers":
+            drawn = charts.whiskers(spec["title"], spec["rows"])
+        else:
+            series = [(line["name"], line["points"]) for line in spec["series"]]
+            how = {"logarithmic": spec.get("logarithmic", False), "diagonal": spec.get("diagonal", False)}
+            drawn = charts.lines(spec["title"], (spec["axes"][0], spec["axes"][1]), series, **how)
+        drawings.append({"title": spec["title"], "note": spec["note"], "chart": drawn})
+    forms: dict[str, Callable[[Any], str]] = {
+        "text": str,
+        "count": svg.figure,
+        "number": svg.figure,
+        "fixed": _fixed,
+        "share": _share,
+        "interval": _interval,
+        "numbers": _range,
+    }
+    tables = [
+        {
+            **table,
+            "rows": [
+                [forms[column["form"]](cell) for column, cell in zip(table["columns"], row, strict=True)]
+                for row in table["rows"]
+            ],
+        }
+        for table in one["tables"]
+    ]
+    return {**one, "drawings": drawings, "tables": tables}
+
+
 @functools.cache
 def _template() -> jinja2.Template:
     here = Path(__file__).parent
@@ -300,6 +338,7 @@ def render(facts: dict[str, Any]) -> str:
         both=crossed(steps["both"], "reference", "own") if steps else {},
         charts=drawn(charts, facts),
         models=[_model_view(charts, model) for model in facts["models"]],
+        evaluations=[_evaluation_view(charts, one) for one in facts["evaluations"]],
         samples=facts["samples"],
         recipe=facts["recipe"],
     )

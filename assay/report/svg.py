@@ -205,6 +205,64 @@ class Charts:
             said.append(f"{row['name']} {row['accuracy']:.1%}")
         return self._svg(title, "; ".join(said), floor + 20, body)
 
+    def lines(
+        self,
+        title: str,
+        axes: tuple[str, str],
+        series: Sequence[tuple[str, Sequence[Sequence[float]]]],
+        *,
+        logarithmic: bool = False,
+        diagonal: bool = False,
+    ) -> Markup:
+        """Up to three lines of points (x, y) named at their ends: y from 0 to 1, x from 0 to 1 or by its
+        logarithm to base 2, from 1."""
+        height, right = 220.0, WIDTH - 70.0
+        floor = height - 38
+        xs = [point[0] for _, points in series for point in points]
+        last = max(math.log2(max(xs)), 1.0) if logarithmic and xs else 1.0
+
+        def place(x: float, y: float) -> tuple[float, float]:
+            share = math.log2(x) / last if logarithmic else x
+            return _LEFT + share * (right - _LEFT), floor - y * (floor - _TOP)
+
+        body: list[Markup] = []
+        for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+            _, y = place(1, tick)
+            body.append(_line(_LEFT, y, right, y, "grid" if tick else "axis"))
+            body.append(_text(_LEFT - 6, y + 4, f"{tick:.0%}", "end"))
+        taken = -math.inf
+        for x in sorted(set(xs)) if logarithmic else (0.0, 0.25, 0.5, 0.75, 1.0):
+            at, label = place(x, 0)[0], figure(x) if logarithmic else f"{x:.0%}"
+            half = len(label) * _CHAR / 2 + 2
+            if at - half >= taken:
+                body.append(_text(at, floor + 14, label))
+                taken = at + half
+        if diagonal:
+            body.append(_line(*place(0, 0), *place(1, 1), "chance"))
+        said, names = [], []
+        for number, (called, points) in enumerate(series):
+            if not points:
+                continue
+            places = [place(point[0], point[1]) for point in points]
+            path = " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
+            body.append(Markup('<polyline class="line l{}" points="{}"/>').format(number, path))
+            for (x, y), point in zip(places, points, strict=True):
+                tip = f"{called}: {point[0]:g}, {point[1]:.3f}"
+                body.append(
+                    Markup('<circle class="dot{}" cx="{}" cy="{}" r="2.5"><title>{}</title></circle>').format(
+                        "" if number == 0 else " hollow", _n(x), _n(y), tip
+                    )
+                )
+            names.append((places[-1][1], called))
+            said.append(f"{called} ends at {figure(points[-1][1])}")
+        above = -math.inf
+        for up, called in sorted(names):
+            # Names beside the ends of their lines, one below the other where these meet.
+            above = max(up + 4, above + 13)
+            body.append(_text(right + 6, above, clip(called, 11), "start"))
+        body.append(_text(right, floor + 28, axes[0], "end", "axis-name"))
+        return self._svg(title, "; ".join(said) or "nothing to draw", height, body)
+
     def stacks(self, title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]) -> Markup:
         """Horizontal bars cut into up to three named kinds, each row scaled to the largest row."""
         step, left, right = 34.0, 92.0, 56.0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 SUBJECTS = (
     "Fix crash when the list of items is empty",
@@ -47,6 +49,17 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+def eval_models() -> Any:
+    """The module that makes small models, which the tests of the trainers have too."""
+    path = Path(__file__).parents[1] / "trainers" / "eval_models.py"
+    spec = importlib.util.spec_from_file_location("eval_models_here", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def command(*args: object) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
-from cli_runs import assay
+from cli_runs import assay, eval_models
+from PIL import Image
 
 from assay import cli
 from assay.scoring import made_by, system_chooser
@@ -25,21 +24,8 @@ from trainers.rowfiles import BadRow
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that was trained for a moment."""
-    spec = importlib.util.spec_from_file_location(
-        "train_helpers_here", Path(__file__).parents[1] / "trainers" / "train_helpers.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    helpers: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(helpers)
-    from trainers.config import TrainConfig
-    from trainers.loop import train
-
-    folder = tmp_path_factory.mktemp("model")
-    path = helpers.shard(folder / "part-a.parquet", helpers.made_pairs(20))
-    train(TrainConfig.from_mapping({**helpers.TINY, "max_steps": 3}), [path], folder / "rm")
-    return folder / "rm"
+    """A reward model with random weights."""
+    return eval_models().reward_model(tmp_path_factory.mktemp("model") / "rm")
 
 
 def jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -74,10 +60,12 @@ def scored(count: int, name: str = "i") -> list[dict[str, Any]]:
 
 
 def drawn(folder: Path) -> list[str]:
-    """Names of the SVG files of a folder, each of which is valid XML."""
-    found = sorted(folder.glob("*.svg"))
+    """Names of the charts of a folder, each of which is a whole image."""
+    found = sorted(folder.glob("*.png"))
     for path in found:
-        assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        with Image.open(path) as image:
+            image.load()
+            assert min(image.size) > 200
     return [path.name for path in found]
 
 
@@ -88,7 +76,13 @@ def test_pairs_are_evaluated_with_the_prompts_of_their_aspects(model: Path, tmp_
     told = json.loads(done.out)
     assert told["overall"]["total_examples"] == 6
     assert json.loads((out / "results.json").read_text())["by_aspect"] == told["by_aspect"]
-    assert drawn(out) == ["by_aspect.svg", "by_language.svg", "by_subset.svg"]
+    assert drawn(out) == [
+        "by_aspect.png",
+        "by_aspect_and_language.png",
+        "by_language.png",
+        "by_subset.png",
+        "score_differences.png",
+    ]
     bare = assay(
         "eval", "pairs", path, "--model", model, "--out", tmp_path / "b", "--criteria", "none", cwd=tmp_path
     )
@@ -119,7 +113,7 @@ def test_scores_resume_and_are_evaluated(model: Path, tmp_path: Path) -> None:
     found = json.loads(best.out)
     assert (found["tasks"], list(found["best_of"])) == (3, ["1", "4"])
     assert found["best_of"]["1"]["rm"] == pytest.approx(0.5)
-    assert drawn(tmp_path / "b") == ["best_of.svg"]
+    assert drawn(tmp_path / "b") == ["best_of.png"]
 
 
 def test_calibration_fits_on_dev_and_draws(tmp_path: Path) -> None:
@@ -130,7 +124,7 @@ def test_calibration_fits_on_dev_and_draws(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["scaled"]["nll"] < found["nll"]
     assert found["drift"]["largest"] == 0.0
-    assert drawn(tmp_path / "out") == ["reliability.svg"]
+    assert drawn(tmp_path / "out") == ["reliability.png"]
     assert "at temperature" in done.out
 
 
@@ -145,6 +139,9 @@ def test_robustness_goes_by_what_misleads(model: Path, tmp_path: Path) -> None:
     found = json.loads(done.out)
     assert sorted(found["by_subset"]) == ["bugs", "hacks: claim", "hacks: praise", "steps"]
     assert (found["hacks"]["count"], found["plain"]["count"]) == (4, 4)
+    low, high = found["hacks"]["ci95"]
+    assert low <= found["hacks"]["accuracy_ties_half"] <= high
+    assert "by_attack.png" in drawn(tmp_path / "out")
 
 
 @pytest.mark.parametrize(
