@@ -23,12 +23,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AccountingError, AssayError
@@ -37,16 +36,19 @@ from schemas.records import PreferencePair
 from schemas.shards import iter_rows, write_text
 from schemas.stage import Drop
 from trainers.config import TrainConfig
-from trainers.packing import Ids, Layout, common_prefix, layout
+from trainers.objectives.base import Account
+from trainers.packing import Ids, common_prefix
 from trainers.tokenizer import first_line
 
 COLUMNS = ("idx", "system", "input", "chosen", "rejected", "language", "aspect", "commit", "license")
 _CHUNK = 64
 
+Row = TypeVar("Row")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pair:
-    """The columns of a pair that training and evaluation read."""
+    """The columns of a pair that training and evaluation read; `confidence` only where it is asked for."""
 
     idx: str
     system: str
@@ -55,8 +57,9 @@ class Pair:
     rejected: str
     language: str
     aspect: str
-    commit: str
+    commit: str | None
     license: str | None
+    confidence: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,31 +103,6 @@ class TokenPair:
         return self.tokens - common_prefix(self.chosen, self.rejected)
 
 
-@dataclasses.dataclass
-class Account:
-    """What became of the rows."""
-
-    rows: int = 0
-    kept: int = 0
-    windowed: int = 0
-    prompts_cut: int = 0
-    drops: list[Drop] = dataclasses.field(default_factory=list)
-
-    def by_reason(self) -> dict[str, int]:
-        """Number of drops of each reason."""
-        return dict(sorted(Counter(drop.reason for drop in self.drops).items()))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counts, JSON-like."""
-        return {
-            "rows": self.rows,
-            "kept": self.kept,
-            "dropped": self.by_reason(),
-            "windowed": self.windowed,
-            "prompts_cut": self.prompts_cut,
-        }
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cutting:
     """How conversations are made to fit.
@@ -160,32 +138,48 @@ class Cutting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Side:
-    """One conversation as token ids: `ids[start:end]` is the completion, when it was `found`."""
+    """One conversation as token ids: `ids[start:end]` is the completion, when it was `found`.
+
+    `marks` are the parts of the completion that were asked for, as (first token, one past the last) in
+    `ids`; None for one without text.
+    """
 
     ids: Ids
     start: int
     end: int
     found: bool
+    marks: tuple[tuple[int, int] | None, ...] = ()
 
 
-def read_pairs(paths: Iterable[Path]) -> list[Pair]:
+def read_pairs(paths: Iterable[Path], *, confidence: bool = False) -> list[Pair]:
     """All pairs of some shards, ordered by id, so that neither order nor cut of shards matters.
+
+    Args:
+        paths: the shards.
+        confidence: whether to read `evidence.confidence` too.
 
     Raises:
         ShardError: a shard is missing, damaged or not one of pairs.
     """
-    rows = [Pair(**row) for path in paths for row in iter_rows(Path(path), PreferencePair, COLUMNS)]
+    columns = (*COLUMNS, "evidence") if confidence else COLUMNS
+    rows = []
+    for path in paths:
+        for row in iter_rows(Path(path), PreferencePair, columns):
+            evidence = row.pop("evidence", None)
+            rows.append(Pair(**row, confidence=evidence["confidence"] if evidence else None))
     # A licence may be null, which does not compare.
-    return sorted(rows, key=lambda pair: tuple(value or "" for value in dataclasses.astuple(pair)))
+    return sorted(rows, key=lambda pair: tuple(value or "" for value in dataclasses.astuple(pair)[:-1]))
 
 
-def hold_out(pairs: Iterable[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """(training, development) pairs; all pairs of a commit go to the same side. When that would leave
-    none to train on, as it may with a handful of commits, none are held out."""
-    sides: tuple[list[Pair], list[Pair]] = ([], [])
-    for pair in pairs:
-        sides[fraction(seed, "dev", pair.commit or pair.idx) < share].append(pair)
-    return sides if sides[0] else (sides[1], [])
+def hold_out(
+    rows: Sequence[Row], group: Callable[[Row], str], share: float, seed: int
+) -> tuple[list[Row], list[Row]]:
+    """(training, development) rows; all rows of a group go to the same side. When that would leave
+    none to train on, as it may with a handful of groups, none are held out."""
+    sides: tuple[list[Row], list[Row]] = ([], [])
+    for row in rows:
+        sides[fraction(seed, "dev", group(row)) < share].append(row)
+    return sides if sides[0] else (list(rows), [])
 
 
 def conversation(system: str, user: str, completion: str) -> list[dict[str, str]]:
@@ -194,9 +188,20 @@ def conversation(system: str, user: str, completion: str) -> list[dict[str, str]
     return [*head, {"role": "user", "content": user}, {"role": "assistant", "content": completion}]
 
 
-def encode_sides(tokenizer: PreTrainedTokenizerFast, sides: Sequence[tuple[str, str, str]]) -> list[Side]:
+def encode_sides(
+    tokenizer: PreTrainedTokenizerFast,
+    sides: Sequence[tuple[str, str, str]],
+    marks: Sequence[Sequence[tuple[int, int]]] = (),
+) -> list[Side]:
     """(system, user, completion) triples as token ids; a completion that is empty, or that the template
     rewrites, is not found in them.
+
+    Args:
+        tokenizer: has a chat template.
+        sides: the triples.
+        marks: for each, parts of its completion to be found, as (first character, one past the last). A
+            token that holds a character of a part belongs to it, so two parts may share the token between
+            them.
 
     Raises:
         AssayError: the template refuses the conversation.
@@ -214,11 +219,19 @@ def encode_sides(tokenizer: PreTrainedTokenizerFast, sides: Sequence[tuple[str, 
         spans.append(_find(texts[-1], completion))
     encodings = tokenizer(texts, add_special_tokens=False, verbose=False).encodings or []
     made = []
-    for encoding, span in zip(encodings, spans, strict=True):
+    for number, (encoding, span) in enumerate(zip(encodings, spans, strict=True)):
         tokens = None if span is None else _token_span(encoding, *span)
         ids = np.array(encoding.ids, dtype=np.int32)
         start, end = tokens or (len(ids), len(ids))
-        made.append(Side(ids, start, end, tokens is not None))
+        marked: list[tuple[int, int] | None] = []
+        if marks and span is not None and tokens is not None:
+            # What a template stripped off the completion's front, if it did.
+            completion = sides[number][2]
+            bare = texts[number].startswith(completion.rstrip(), span[0])
+            origin = span[0] - (0 if bare else len(completion) - len(completion.lstrip()))
+            parts = [(max(span[0], origin + a), min(span[1], origin + b)) for a, b in marks[number]]
+            marked = _marked(encoding, parts, tokens)
+        made.append(Side(ids, start, end, tokens is not None, tuple(marked)))
     return made
 
 
@@ -236,6 +249,20 @@ def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int] | None:
     first = next((t for c in range(start, end) if (t := encoding.char_to_token(c)) is not None), None)
     last = next((t for c in range(end - 1, start - 1, -1) if (t := encoding.char_to_token(c)) is not None), 0)
     return None if first is None else (first, last + 1)
+
+
+def _marked(
+    encoding: Any, parts: Sequence[tuple[int, int]], within: tuple[int, int]
+) -> list[tuple[int, int] | None]:
+    """Tokens, of those `within`, from the first one that holds a character of each part to the last."""
+    begin, end = within
+    offsets = np.array(encoding.offsets[begin:end], dtype=np.int64).reshape(-1, 2)
+    found: list[tuple[int, int] | None] = []
+    for first, last in parts:
+        inside = (offsets[:, 0] < last) & (offsets[:, 1] > first) & (first < last)
+        held = np.flatnonzero(inside)
+        found.append((begin + int(held[0]), begin + int(held[-1]) + 1) if len(held) else None)
+    return found
 
 
 def window_start(difference: int, longest: int, budget: int) -> int:
@@ -293,7 +320,7 @@ def encode_pairs(
     Raises:
         AssayError: the chat template refuses the conversations.
     """
-    account = Account(rows=len(pairs))
+    account = Account(rows=len(pairs), noted={"windowed": 0, "prompts_cut": 0})
     kept: list[TokenPair] = []
     ready: list[Pair] = []
     for pair in pairs:
@@ -314,8 +341,8 @@ def encode_pairs(
                 account.drops.append(made)
             else:
                 kept.append(made)
-                account.windowed += made.windowed
-                account.prompts_cut += made.prompt_cut
+                account.noted["windowed"] += made.windowed
+                account.noted["prompts_cut"] += made.prompt_cut
     account.kept = len(kept)
     if account.rows != account.kept + len(account.drops):
         raise AccountingError(
@@ -332,81 +359,6 @@ def write_drops(path: Path, accounts: Mapping[str, Account]) -> None:
         for drop in account.drops
     ]
     write_text(path, "".join(line + "\n" for line in lines))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
-    """A micro-batch: the chosen sides, then the rejected ones, padded on the right.
-
-    Attributes:
-        input_ids: shape (2 * pairs, tokens).
-        attention_mask: 1 on tokens, 0 on padding; same shape.
-        lm_positions: flat indices into `input_ids` whose hidden state predicts a completion token.
-        lm_targets: the tokens predicted there.
-    """
-
-    input_ids: torch.Tensor
-    attention_mask: torch.Tensor
-    lm_positions: torch.Tensor
-    lm_targets: torch.Tensor
-
-    @property
-    def computed(self) -> int:
-        """Positions that are computed, padding among them."""
-        return self.input_ids.numel()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PackedBatch:
-    """A micro-batch in one row: of each pair the chosen side, then the rejected one.
-
-    Attributes:
-        row: the packed sequences.
-        lm_positions: where in the row a hidden state predicts a completion token.
-        lm_targets: the tokens predicted there.
-    """
-
-    row: Layout
-    lm_positions: torch.Tensor
-    lm_targets: torch.Tensor
-
-    @property
-    def computed(self) -> int:
-        """Positions that are computed."""
-        return len(self.row.ids)
-
-
-def pad(sequences: Sequence[Ids], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(input_ids, attention_mask) of sequences padded on the right, shape (sequences, longest)."""
-    width = max(map(len, sequences))
-    ids = np.full((len(sequences), width), pad_id, dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = 1
-    return torch.from_numpy(ids), torch.from_numpy(mask)
-
-
-def collate(pairs: Sequence[TokenPair], pad_id: int) -> Batch:
-    """Pairs as one micro-batch."""
-    ids, mask = pad([p.chosen for p in pairs] + [p.rejected for p in pairs], pad_id)
-    width = ids.shape[1]
-    targets = [np.arange(max(1, p.prompt_length), len(p.chosen)) + row * width for row, p in enumerate(pairs)]
-    flat = torch.from_numpy(np.concatenate(targets))
-    return Batch(ids, mask, flat - 1, ids.view(-1)[flat])
-
-
-def collate_packed(pairs: Sequence[TokenPair], share: bool) -> PackedBatch:
-    """Pairs as one micro-batch without padding; with `share`, a pair's common beginning stands once."""
-    row = layout([(pair.chosen, pair.rejected) for pair in pairs], share)
-    positions, targets = [], []
-    for pair, places in zip(pairs, row.places[::2], strict=True):
-        at = np.arange(max(1, pair.prompt_length), len(pair.chosen))
-        positions.append(places[at - 1])
-        targets.append(pair.chosen[at].astype(np.int64))
-    return PackedBatch(
-        row, torch.from_numpy(np.concatenate(positions)), torch.from_numpy(np.concatenate(targets))
-    )
 
 
 def count_by(pairs: Iterable[Pair], column: str) -> Mapping[str, int]:

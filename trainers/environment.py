@@ -24,20 +24,20 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reproducible(threads: int, seed: int) -> Iterator[None]:
+def reproducible(threads: int, seed: int, *, strict: bool = True) -> Iterator[None]:
     """Deterministic algorithms, a number of threads (0 leaves torch's own) and a seeded generator.
 
     Sums are split among threads, so bits depend on their number. The generator matters where a
-    pretrained model has dropout.
+    pretrained model has dropout. `strict` is off where an operation may lack a deterministic form, on a GPU.
     """
-    before, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    before, was = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     if threads:
         torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
+    torch.use_deterministic_algorithms(strict)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             yield
     finally:
         torch.set_num_threads(before)
-        torch.use_deterministic_algorithms(strict)
+        torch.use_deterministic_algorithms(was)

@@ -1,18 +1,18 @@
-"""The reward model: a causal language model's trunk, its vocabulary head and a scalar score head.
+"""The model: a causal language model's trunk, its vocabulary head and a scalar score head.
 
-In: sequences, packed in a row (`trainers.packing`) or padded on the right with their mask. Out: one float32
-reward a sequence, read from its last token, and for the language-model term a sum of token losses, the
-same in either form. Rewards start at 0, since the score head does. Errors of loading raise `AssayError`.
+In: a batch of sequences (`trainers.items`), packed in a row or padded on the right. Out: one float32 score a
+sequence, read from its last token, and the log-probability of every target, the same in either form.
+Scores start at 0, since the score head does. Errors of loading raise `AssayError`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from transformers import (
     AutoConfig,
@@ -26,23 +26,13 @@ from transformers import (
 
 from schemas.errors import AssayError
 from schemas.ids import rng
-from trainers import attention, losses
+from trainers import attention
 from trainers.config import TINY, TrainConfig
-from trainers.data import Batch, PackedBatch
-from trainers.packing import Layout
+from trainers.items import Batch, Output
 from trainers.tokenizer import first_line
 
 # Logits of more positions than this are made, used and made again in the backward pass: 16 MiB.
 LOGITS_AT_ONCE = 1 << 22
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Output:
-    """Rewards of both sides, shape (pairs,) each, and the summed loss of completion tokens."""
-
-    chosen: Tensor
-    rejected: Tensor
-    lm: Tensor
 
 
 class RewardModel(nn.Module):
@@ -51,98 +41,118 @@ class RewardModel(nn.Module):
     Attributes:
         layout: how batches should come: `prefix`, `packed` or, the only one before `fit_layout`, `padded`.
         why_padded: why it is `padded` where that was not asked for, else empty.
+        kernel: what computes the attention of packed rows; empty for `padded`.
     """
 
-    def __init__(self, trunk: PreTrainedModel, head: nn.Module | None, score: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        trunk: PreTrainedModel,
+        head: nn.Module | None,
+        score: Tensor | None = None,
+        *,
+        scored: bool = True,
+    ) -> None:
+        """
+        Args:
+            trunk: gives hidden states.
+            head: gives logits.
+            score: weights of the score head, shape (1, hidden); None starts at 0.
+            scored: whether there is a score head.
+        """
         super().__init__()
         self.trunk = trunk
         self.head = head
-        self.layout, self.why_padded = "padded", ""
+        self.layout, self.why_padded, self.kernel = "padded", "", ""
         config: Any = trunk.config
-        self.score = nn.Linear(config.get_text_config().hidden_size, 1, bias=False, dtype=torch.float32)
-        with torch.no_grad():
-            if score is None:
-                self.score.weight.zero_()
-            else:
-                self.score.weight.copy_(score)
+        self.score: nn.Linear | None = None
+        if scored:
+            self.score = nn.Linear(config.get_text_config().hidden_size, 1, bias=False, dtype=torch.float32)
+            with torch.no_grad():
+                if score is None:
+                    self.score.weight.zero_()
+                else:
+                    self.score.weight.copy_(score)
 
-    def fit_layout(self, wanted: str, longest: int) -> None:
+    def fit_layout(self, wanted: str, longest: int, kernel: str = "auto") -> None:
         """Set `layout` to what is wanted; `auto` is `prefix` where the trunk can, else `padded`.
 
         Args:
             wanted: one of `trainers.config.LAYOUTS`.
             longest: tokens of the longest sequence to come.
+            kernel: one of `trainers.config.KERNELS`.
 
         Raises:
-            AssayError: the trunk cannot be packed, and that was asked for by name.
+            AssayError: the trunk cannot be packed, or the kernel not be used, and that was asked for by name.
         """
-        self.layout, self.why_padded = "padded", ""
+        self.layout, self.why_padded, self.kernel = "padded", "", ""
         if wanted == "padded":
             return
-        self.why_padded = attention.attach(self.trunk, longest)
+        self.why_padded = attention.attach(self.trunk, longest, kernel)
         if not self.why_padded:
+            self.kernel = attention.kernel_of(self.trunk)
             self.layout = "prefix" if wanted == "auto" else wanted
         elif wanted != "auto":
             raise AssayError(
                 f"train.layout: {wanted} does not fit this model ({self.why_padded}); use padded"
             )
 
-    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Hidden states after the trunk's last norm, shape (sequences, tokens, hidden)."""
-        output: Any = self.trunk(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
-        states: Tensor = output.last_hidden_state
-        return states
+    def forward(self, batch: Batch, scores: bool = True, logprobs: bool = True) -> Output:
+        """One pass.
 
-    def pool(self, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-        """Float32 rewards of right-padded sequences, shape (sequences,)."""
-        last = attention_mask.sum(dim=1) - 1
-        rows = torch.arange(len(last), device=hidden.device)
-        rewards: Tensor = self.score(hidden[rows, last].float()).squeeze(-1)
-        return rewards
+        Args:
+            batch: the sequences.
+            scores: whether to read the score of each sequence.
+            logprobs: whether to read the log-probability of each target.
 
-    def rewards(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Rewards of sequences, shape (sequences,)."""
-        return self.pool(self.hidden(input_ids, attention_mask), attention_mask)
+        Raises:
+            AssayError: something is to be read that the model has no head for.
+        """
+        hidden, last = self._hidden(batch)
+        found = None
+        if scores:
+            if self.score is None:
+                raise AssayError("the model has no score head")
+            found = self.score(hidden[last].float()).squeeze(-1)
+        said = hidden.new_zeros(0, dtype=torch.float32)
+        if logprobs and len(batch.targets):
+            places = batch.positions.to(hidden.device)
+            said = self._logprobs(hidden[places], batch.targets.to(hidden.device))
+        return Output(found, said)
 
-    def packed_rewards(self, row: Layout, hidden: Tensor | None = None) -> Tensor:
-        """Rewards of a row's sequences, shape (sequences,), from its `hidden` states when they are there."""
-        hidden = attention.hidden_states(self.trunk, row) if hidden is None else hidden
-        last = torch.from_numpy(row.last).to(hidden.device)
-        rewards: Tensor = self.score(hidden[last].float()).squeeze(-1)
-        return rewards
+    def _hidden(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Hidden states after the trunk's last norm, shape (positions, hidden), and the place of each
+        sequence's last token among them."""
+        if batch.row is not None:
+            states = attention.hidden_states(self.trunk, batch.row)
+            return states, torch.from_numpy(batch.row.last).to(states.device)
+        ids, mask = batch.input_ids, batch.attention_mask
+        if ids is None or mask is None:
+            raise AssayError("a batch has neither a row nor padded sequences")
+        device = next(self.trunk.parameters()).device
+        output: Any = self.trunk(input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False)
+        states = output.last_hidden_state
+        rows = torch.arange(len(ids), device=device) * ids.shape[1]
+        return states.flatten(0, 1), rows + mask.to(device).sum(dim=1) - 1
 
-    def forward(self, batch: Batch | PackedBatch, with_lm: bool) -> Output:
-        """One pass over both sides of a micro-batch; `lm` is 0 unless `with_lm`."""
-        if isinstance(batch, PackedBatch):
-            hidden = attention.hidden_states(self.trunk, batch.row)
-            rewards = self.packed_rewards(batch.row, hidden)
-            chosen, rejected = rewards[0::2], rewards[1::2]
-        else:
-            hidden = self.hidden(batch.input_ids, batch.attention_mask)
-            chosen, rejected = self.pool(hidden, batch.attention_mask).chunk(2)
-            hidden = hidden.flatten(0, 1)
-        lm = hidden.new_zeros((), dtype=torch.float32)
-        if with_lm:
-            lm = self.completion_nll(hidden[batch.lm_positions], batch.lm_targets)
-        return Output(chosen, rejected, lm)
-
-    def completion_nll(self, states: Tensor, targets: Tensor) -> Tensor:
-        """Summed loss of predicting `targets` (tokens,) from `states` (tokens, hidden)."""
+    def _logprobs(self, states: Tensor, targets: Tensor) -> Tensor:
+        """Float32 log-probabilities of `targets` (tokens,) after `states` (tokens, hidden)."""
         head = self.head
         if head is None:
             raise AssayError("the model has no vocabulary head; set train.lm_weight to 0")
 
-        def nll(part: Tensor, wanted: Tensor) -> Tensor:
-            return losses.token_nll(head(part), wanted)
+        def of(part: Tensor, wanted: Tensor) -> Tensor:
+            return -functional.cross_entropy(head(part).float(), wanted, reduction="none")
 
         text: Any = self.trunk.config
         size = max(1, LOGITS_AT_ONCE // int(text.get_text_config().vocab_size))
         if len(targets) <= size:
-            return nll(states, targets)
-        total = states.new_zeros((), dtype=torch.float32)
-        for part, wanted in zip(torch.split(states, size), torch.split(targets, size), strict=True):
-            total = total + checkpoint(nll, part, wanted, use_reentrant=False)
-        return total
+            return of(states, targets)
+        return torch.cat(
+            [
+                checkpoint(of, part, wanted, use_reentrant=False)
+                for part, wanted in zip(torch.split(states, size), torch.split(targets, size), strict=True)
+            ]
+        )
 
 
 def tiny_config(vocab_size: int, max_length: int, tokenizer: PreTrainedTokenizerFast) -> Qwen3Config:
@@ -163,35 +173,47 @@ def tiny_config(vocab_size: int, max_length: int, tokenizer: PreTrainedTokenizer
     )
 
 
-def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardModel:
-    """The model that a (resolved) config names, in float32.
+def build(
+    config: TrainConfig, tokenizer: PreTrainedTokenizerFast, *, scored: bool = True, vocabulary: bool = True
+) -> RewardModel:
+    """The model that a (resolved) config names, in float32, with the heads that are needed.
 
     A causal language model gives trunk and vocabulary head. A reward model that was exported before
     gives trunk and score head, so that training goes on from it; its vocabulary head is its
     embedding when the two are tied, else it has none.
 
+    Args:
+        config: settings.
+        tokenizer: the tokenizer that goes with it.
+        scored: whether a score head is needed.
+        vocabulary: whether a vocabulary head is needed.
+
     Raises:
         AssayError: it cannot be loaded, its vocabulary is smaller than the tokenizer's, or it lacks a
-            vocabulary head that `lm_weight` needs, reads fewer tokens than `max_length`, or cannot have the
-            layout that was asked for.
+            vocabulary head that is needed, reads fewer tokens than `max_length`, or cannot have the layout
+            that was asked for.
     """
     if config.model == TINY:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(rng(config.seed, "weights", TINY).getrandbits(63))
             made: Any = Qwen3ForCausalLM(tiny_config(len(tokenizer), config.max_length, tokenizer))
-        model = RewardModel(made.base_model, made.get_output_embeddings())
-        model.fit_layout(config.layout, config.max_length)
+        head = made.get_output_embeddings() if vocabulary else None
+        model = RewardModel(made.base_model, head, scored=scored)
+        model.fit_layout(config.layout, config.max_length, config.attention)
         return model
     try:
-        model = _load(config.model)
+        model = _load(config.model, scored, vocabulary)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise AssayError(f"{config.model}: cannot be loaded as a model ({first_line(error)})") from None
     embedding: Any = model.trunk.get_input_embeddings()
     have, need = embedding.num_embeddings, len(tokenizer)
     if have < need:
         raise AssayError(f"{config.model}: its tokenizer has {need} tokens, but its embedding only {have}")
-    if config.lm_weight and model.head is None:
-        raise AssayError(f"{config.model}: has no vocabulary head; set train.lm_weight to 0")
+    if vocabulary and model.head is None:
+        raise AssayError(
+            f"{config.model}: has no vocabulary head; "
+            + ("set train.lm_weight to 0" if config.objective == "bt" else "give a causal language model")
+        )
     positions = getattr(model.trunk.config.get_text_config(), "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < config.max_length:
         raise AssayError(
@@ -199,23 +221,26 @@ def build(config: TrainConfig, tokenizer: PreTrainedTokenizerFast) -> RewardMode
             f"set it to {positions} or less"
         )
     model.trunk.config.pad_token_id = tokenizer.pad_token_id
-    model.fit_layout(config.layout, config.max_length)
+    model.fit_layout(config.layout, config.max_length, config.attention)
     return model
 
 
-def _load(source: str) -> RewardModel:
+def _load(source: str, scored: bool, vocabulary: bool) -> RewardModel:
     found: Any = AutoConfig.from_pretrained(source, trust_remote_code=False)
     how: dict[str, Any] = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
     if any(name.endswith("ForSequenceClassification") for name in found.architectures or ()):
-        scored: Any = AutoModelForSequenceClassification.from_pretrained(source, **how)
-        if found.num_labels != 1 or not isinstance(getattr(scored, "score", None), nn.Linear):
+        classifier: Any = AutoModelForSequenceClassification.from_pretrained(source, **how)
+        if found.num_labels != 1 or not isinstance(getattr(classifier, "score", None), nn.Linear):
             raise ValueError(f"it classifies into {found.num_labels} labels, a reward model has one score")
         head: nn.Linear | None = None
-        trunk = scored.base_model
-        if found.tie_word_embeddings:
+        trunk = classifier.base_model
+        if vocabulary and found.tie_word_embeddings:
             weight = trunk.get_input_embeddings().weight
             head = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
             head.weight = weight
-        return RewardModel(trunk, head, scored.score.weight.detach().float())
+        score = classifier.score.weight.detach().float() if scored else None
+        return RewardModel(trunk, head, score, scored=scored)
     causal: Any = AutoModelForCausalLM.from_pretrained(source, **how)
-    return RewardModel(causal.base_model, causal.get_output_embeddings())
+    return RewardModel(
+        causal.base_model, causal.get_output_embeddings() if vocabulary else None, scored=scored
+    )

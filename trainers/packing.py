@@ -148,11 +148,45 @@ def micro_batches(costs: Sequence[int], budget: int) -> list[list[int]]:
     return passes
 
 
-def epoch_order(count: int, epoch: int, seed: int) -> list[int]:
-    """The order in which an epoch visits `count` items: a permutation that depends on nothing else."""
+def balance(costs: Sequence[int], parts: int) -> list[list[int]]:
+    """Indices of items in `parts` shares of about equal cost: the dearest first, each to the share that has
+    the least so far (Graham 1969, LPT). Equal costs give equal shares; within a share, indices rise."""
+    shares: list[list[int]] = [[] for _ in range(parts)]
+    loads = [0] * parts
+    for item in sorted(range(len(costs)), key=lambda index: (-costs[index], index)):
+        least = loads.index(min(loads))
+        shares[least].append(item)
+        loads[least] += costs[item]
+    return [sorted(share) for share in shares]
+
+
+def epoch_order(
+    count: int, epoch: int, seed: int, groups: Sequence[str] | None = None, together: int = 1
+) -> list[int]:
+    """The order in which an epoch visits `count` items: a permutation that depends on nothing else.
+
+    Args:
+        count: items.
+        epoch: number of the epoch.
+        seed: seed of the run.
+        groups: of each item, what those that may stand next to each other have in common; empty for none.
+        together: most items of a group that do; which ones is drawn anew each epoch.
+    """
     order = list(range(count))
-    rng(seed, "epoch", str(epoch)).shuffle(order)
-    return order
+    draws = rng(seed, "epoch", str(epoch))
+    draws.shuffle(order)
+    if groups is None or together < 2 or not any(groups):
+        return order
+    blocks: list[list[int]] = []
+    open_blocks: dict[str, list[int]] = {}
+    for item in order:
+        block = open_blocks.get(groups[item]) if groups[item] else None
+        if block is None or len(block) == together:
+            block = open_blocks[groups[item]] = []
+            blocks.append(block)
+        block.append(item)
+    draws.shuffle(blocks)
+    return [item for block in blocks for item in block]
 
 
 class Sampler:
@@ -161,31 +195,38 @@ class Sampler:
     Attributes:
         epoch: the epoch of the next step.
         at: how many items of that epoch are behind it.
+        order: the order of that epoch.
     """
 
-    def __init__(self, count: int, size: int, seed: int) -> None:
+    def __init__(
+        self, count: int, size: int, seed: int, groups: Sequence[str] | None = None, together: int = 1
+    ) -> None:
         """
         Args:
             count: items, at least 1.
             size: items of a step; an epoch's last step may have fewer.
             seed: seed of the epochs' orders.
+            groups: see `epoch_order`.
+            together: see `epoch_order`.
         """
-        self._run = {"count": count, "size": size, "seed": seed}
+        self._count, self._size, self._seed = count, size, seed
+        self.groups, self._together = groups, together
         self.epoch = self.at = 0
-        self._order = epoch_order(count, 0, seed)
+        self.order: list[int] = []
+        self.go_to(0, 0)
 
     def __iter__(self) -> Sampler:
         return self
 
-    def __next__(self) -> tuple[int, list[int]]:
-        """(epoch, indices) of the next step."""
-        epoch, end = self.epoch, self.at + self._run["size"]
-        indices = self._order[self.at : end]
-        self.at = end
-        if end >= self._run["count"]:
-            self._go_to(epoch + 1, 0)
-        return epoch, indices
+    def __next__(self) -> tuple[int, slice, list[int]]:
+        """(epoch, places in the epoch's order, indices) of the next step."""
+        epoch, order, places = self.epoch, self.order, slice(self.at, min(self._count, self.at + self._size))
+        self.at = places.stop
+        if self.at >= self._count:
+            self.go_to(epoch + 1, 0)
+        return epoch, places, order[places]
 
-    def _go_to(self, epoch: int, at: int) -> None:
+    def go_to(self, epoch: int, at: int) -> None:
+        """Go on with the item `at` of an epoch."""
         self.epoch, self.at = epoch, at
-        self._order = epoch_order(self._run["count"], epoch, self._run["seed"])
+        self.order = epoch_order(self._count, epoch, self._seed, self.groups, self._together)

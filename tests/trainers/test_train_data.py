@@ -15,6 +15,8 @@ from schemas.errors import AssayError, ShardError
 from schemas.stage import Drop
 from trainers import data
 from trainers.data import Cutting, Pair, Side, TokenPair
+from trainers.items import collate
+from trainers.objectives.bradley_terry import item_of
 from trainers.packing import common_prefix
 from trainers.tokenizer import train_tokenizer
 
@@ -124,7 +126,7 @@ def test_a_long_prompt_keeps_its_ends_and_leaves_half_to_the_completion(
 ) -> None:
     pair = as_pair("x = 1\n" * 60, "x = 2\n" * 60, system="Begin. " + "word " * 200, input="The end.")
     kept, account = data.encode_pairs([pair], tokenizer, Cutting(160, 80))
-    assert (account.kept, account.prompts_cut, account.windowed) == (1, 1, 1)
+    assert (account.kept, account.noted["prompts_cut"], account.noted["windowed"]) == (1, 1, 1)
     made = kept[0]
     assert len(made.chosen) == len(made.rejected) == 160
     prompt = tokenizer.decode(made.chosen[: made.prompt_length])
@@ -137,7 +139,7 @@ def test_a_long_prompt_is_whole_where_the_completion_is_short(tokenizer: PreTrai
     pair = as_pair("x\n", "y\n", input="word " * 20)
     size = len(data.encode_sides(tokenizer, [("", pair.input, pair.chosen)])[0].ids)
     kept, account = data.encode_pairs([pair], tokenizer, Cutting(size, size // 2))
-    assert (account.kept, account.prompts_cut, account.windowed) == (1, 0, 0)
+    assert (account.kept, account.noted["prompts_cut"], account.noted["windowed"]) == (1, 0, 0)
     assert len(kept[0].chosen) == size
 
 
@@ -146,7 +148,7 @@ def test_the_head_rule_drops_pairs_that_it_makes_equal(tokenizer: PreTrainedToke
     kept, account = data.encode_pairs([pair], tokenizer, Cutting(80, 80 // 2, truncation="head"))
     assert (kept, account.by_reason()) == ([], {"identical_after_truncation": 1})
     kept, account = data.encode_pairs([pair], tokenizer, Cutting(80, 80 // 2, truncation="difference"))
-    assert (len(kept), account.windowed) == (1, 1)
+    assert (len(kept), account.noted["windowed"]) == (1, 1)
 
 
 def test_a_template_that_rewrites_the_completion_drops_the_pair() -> None:
@@ -200,9 +202,13 @@ def test_a_shard_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
         data.read_pairs([bad])
 
 
+def group(pair: data.Pair) -> str:
+    return pair.commit or pair.idx
+
+
 def test_pairs_of_one_commit_are_never_on_both_sides_of_the_hold_out() -> None:
     rows = [as_pair("a", "b", commit=f"c{i % 20}", idx=str(i)) for i in range(200)]
-    train, dev = data.hold_out(rows, 0.3, seed=1)
+    train, dev = data.hold_out(rows, group, 0.3, seed=1)
     assert train
     assert dev
     assert not {pair.commit for pair in train} & {pair.commit for pair in dev}
@@ -210,7 +216,7 @@ def test_pairs_of_one_commit_are_never_on_both_sides_of_the_hold_out() -> None:
 
 def test_the_only_commit_is_trained_on_and_not_held_out() -> None:
     for seed in range(20):
-        train, dev = data.hold_out([as_pair("a", "b", commit="only")], 0.5, seed)
+        train, dev = data.hold_out([as_pair("a", "b", commit="only")], group, 0.5, seed)
         assert (len(train), len(dev)) == (1, 0)
 
 
@@ -220,11 +226,11 @@ def test_the_language_model_targets_are_the_completion_of_the_chosen_side(
     pairs, _ = data.encode_pairs(
         [as_pair("x = 1\n" * 9, "y\n"), as_pair("z\n", "x = 3\n" * 9)], tokenizer, Cutting(999, 9)
     )
-    batch = data.collate(pairs, pad_id=0)
+    batch = collate([item_of(pair, 1) for pair in pairs], "padded", 0)
     wanted = [ids for pair in pairs for ids in pair.chosen[pair.prompt_length :].tolist()]
-    assert batch.lm_targets.tolist() == wanted
-    assert len(wanted) == sum(pair.lm_tokens for pair in pairs)
-    assert batch.input_ids.flatten()[batch.lm_positions + 1].tolist() == wanted
+    assert batch.input_ids is not None
+    assert batch.targets.tolist() == wanted
+    assert batch.input_ids.flatten()[batch.positions + 1].tolist() == wanted
 
 
 def test_a_single_conversation_loses_the_end_of_its_completion_and_keeps_the_end_of_turn(

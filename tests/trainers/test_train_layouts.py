@@ -12,16 +12,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from step_helpers import bt_step, rewards_of
 from train_helpers import TINY, made_pairs, pair_row, shard
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen3Config
 
 from schemas.errors import AssayError
 from trainers import attention
 from trainers.config import TrainConfig
-from trainers.data import Ids, Pair, TokenPair, collate, pad
-from trainers.loop import accumulate, train
+from trainers.data import Pair, TokenPair
+from trainers.loop import train
 from trainers.model import RewardModel
-from trainers.packing import layout
+from trainers.packing import Ids, layout
 
 VOCABULARY = 300
 SIZES: dict[str, Any] = {
@@ -85,11 +86,11 @@ def pair_lists(draw: st.DrawFn) -> list[TokenPair]:
 
 def step_of(model: RewardModel, pairs: list[TokenPair], **other: Any) -> tuple[torch.Tensor, torch.Tensor]:
     # The terms all weigh enough to show when one goes wrong.
-    values = {"lm_weight": 0.4, "magnitude_weight": 0.1, "batch_pairs": 3, "max_length": 512, **other}
+    values = {"lm_weight": 0.4, "magnitude_weight": 0.1, "max_length": 512, "pass_tokens": 300, **other}
     model.zero_grad()
-    stats = accumulate(model, pairs, TrainConfig.from_mapping(values).resolved(), 0)
+    step = bt_step(model, pairs, **values)
     gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-    return gradients, torch.tensor([stats.loss, stats.bt, stats.lm, stats.magnitude, stats.margin])
+    return gradients, step.terms()
 
 
 @pytest.mark.parametrize("family", CONFIGS)
@@ -126,8 +127,8 @@ def test_a_tree_of_candidates_has_the_rewards_of_each_alone(family: str, data: s
     arrays = [[np.array(one, dtype=np.int32) for one in group] for group in groups]
     model = model_of(family, "prefix").eval()
     with torch.inference_mode():
-        got = model.packed_rewards(layout(arrays))
-        alone = [model.rewards(*pad([one], 0))[0] for group in arrays for one in group]
+        got = rewards_of(model, arrays)
+        alone = [rewards_of(model, [[one]], "padded")[0] for group in arrays for one in group]
     torch.testing.assert_close(got, torch.stack(alone), rtol=0, atol=1e-5)
 
 
@@ -136,7 +137,7 @@ def test_a_changed_token_after_the_shared_prefix_changes_only_its_own_side() -> 
     sides: list[Ids] = [np.array([5, 6, 7, *end], dtype=np.int32) for end in ([8, 9], [10, 11])]
     other = [sides[0], np.array([5, 6, 7, 10, 99], dtype=np.int32)]
     with torch.inference_mode():
-        first, second = (model.packed_rewards(layout([group])) for group in (sides, other))
+        first, second = (rewards_of(model, [group]) for group in (sides, other))
     assert first[0] == second[0]
     assert first[1] != second[1]
 
@@ -145,9 +146,8 @@ def test_what_both_sides_share_is_computed_once() -> None:
     head = np.arange(3, 43, dtype=np.int32)
     sides = [np.concatenate([head, np.full(size, token, np.int32)]) for token, size in ((1, 5), (2, 9))]
     pairs = [TokenPair(NOBODY, sides[0], sides[1], 4, False)] * 2
-    config = TrainConfig.from_mapping({"max_length": 512, "batch_pairs": 2}).resolved()
     computed = {
-        wanted: accumulate(model_of("qwen3", wanted), pairs, config, 0).computed
+        wanted: bt_step(model_of("qwen3", wanted), pairs, max_length=512).computed
         for wanted in ("prefix", "packed", "padded")
     }
     assert computed == {"prefix": 2 * 54, "packed": 2 * 94, "padded": 4 * 49}
@@ -158,15 +158,14 @@ def test_any_budget_and_any_layout_trains_along_the_same_curve(tmp_path: Path) -
     curves = []
     for number, changes in enumerate(
         (
-            {"layout": "padded", "batch_pairs": 4, "accumulation": 2},
-            {"layout": "padded", "batch_pairs": 8},
-            {"layout": "packed", "batch_pairs": 8},
-            {"batch_pairs": 8, "pass_tokens": 1},
-            {"batch_pairs": 8, "pass_tokens": 500},
-            {"batch_pairs": 2, "accumulation": 4},
+            {"layout": "padded", "pass_tokens": 700},
+            {"layout": "padded"},
+            {"layout": "packed"},
+            {"pass_tokens": 1},
+            {"pass_tokens": 500},
         )
     ):
-        config = TrainConfig.from_mapping({**TINY, "epochs": 2, **changes})
+        config = TrainConfig.from_mapping({**TINY, "epochs": 2, "batch_size": 8, **changes})
         train(config, [path], tmp_path / str(number))
         lines = map(json.loads, (tmp_path / str(number) / "train.jsonl").read_text().splitlines())
         curves.append([line["loss"] for line in lines if line["event"] == "step"])
@@ -184,7 +183,8 @@ def test_sides_that_become_equal_by_cutting_are_dropped_and_counted_in_every_lay
         )
         result = train(config, [path], tmp_path / wanted)
         assert result.dropped == {"identical_after_truncation": 1}
-        assert result.run["layout"] == {"used": wanted, "why_padded": ""}
+        assert result.run["layout"]["used"] == wanted
+        assert result.run["layout"]["why_padded"] == ""
 
 
 def test_the_exported_config_does_not_name_an_attention_of_ours(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_row_is_refused_by_a_model_that_was_not_attached() -> None:
 
 def test_segments_of_another_batch_are_refused() -> None:
     trunk = model_of("qwen3", "prefix").trunk
-    segments = attention.Segments.of(layout([[np.ones(3, np.int32)]]), torch.device("cpu"), torch.float32)
+    segments = attention.Segments(layout([[np.ones(3, np.int32)]]))
     with pytest.raises(AssayError, match="not those of this batch"):
         trunk(input_ids=torch.ones(1, 4, dtype=torch.long), segments=segments)
 
@@ -238,23 +238,23 @@ def test_a_sliding_window_that_no_sequence_exceeds_is_packed_and_checked_again_a
     assert model.layout == "prefix"
     ids = np.arange(3, 19, dtype=np.int32)
     with torch.inference_mode():
-        torch.testing.assert_close(model.packed_rewards(layout([[ids]])), model.rewards(*pad([ids], 0)))
+        torch.testing.assert_close(rewards_of(model, [[ids]]), rewards_of(model, [[ids]], "padded"))
         with pytest.raises(AssayError, match="a sliding window of 16 is not supported for sequences of 17"):
-            model.packed_rewards(layout([[np.arange(3, 20, dtype=np.int32)]]))
+            rewards_of(model, [[np.arange(3, 20, dtype=np.int32)]])
 
 
 def test_a_model_that_cannot_be_packed_computes_as_it_did_before() -> None:
     model = made(sliding(16)).eval()
-    ids, mask = pad([np.arange(3, 43, dtype=np.int32), np.arange(9, dtype=np.int32)], 0)
+    sides = [[np.arange(3, 43, dtype=np.int32), np.arange(9, dtype=np.int32)]]
     with torch.inference_mode():
-        before = model.rewards(ids, mask)
+        before = rewards_of(model, sides, "padded")
         model.fit_layout("auto", 512)
-        assert torch.equal(model.rewards(ids, mask), before)
+        assert torch.equal(rewards_of(model, sides, "padded"), before)
 
 
 @pytest.mark.parametrize("name", ["softcap", "s_aux"])
 def test_additions_to_attention_that_segments_do_not_have_are_refused(name: str) -> None:
-    segments = attention.Segments.of(layout([[np.ones(3, np.int32)]]), torch.device("cpu"), torch.float32)
+    segments = attention.Segments(layout([[np.ones(3, np.int32)]]))
     heads = torch.ones(1, 2, 3, 4)
     with pytest.raises(AssayError, match=f"{name} is not supported; use the padded layout"):
         attention.segment_attention(
@@ -293,11 +293,9 @@ def test_a_model_with_learned_positions_is_packed_or_padded_but_never_wrong() ->
     model = made(GPT2Config(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64)).eval()
     model.fit_layout("auto", 64)
     sides = [np.array([5, 6, 7, *end], dtype=np.int32) for end in ([8, 9], [10])]
-    pair = TokenPair(NOBODY, sides[0], sides[1], 3, False)
     with torch.inference_mode():
-        wanted = model(collate([pair], 0), with_lm=False)
+        wanted = rewards_of(model, [sides], "padded")
         if model.layout == "prefix":
-            got = model.packed_rewards(layout([sides]))
-            torch.testing.assert_close(got, torch.cat([wanted.chosen, wanted.rejected]))
+            torch.testing.assert_close(rewards_of(model, [sides]), wanted)
         else:
             assert model.why_padded

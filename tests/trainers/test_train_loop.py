@@ -18,7 +18,8 @@ from train_helpers import TINY, made_pairs, pair_row, shard
 
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
-from trainers.loop import TrainResult, _replacing_folder, train
+from trainers.folder import replacing
+from trainers.loop import TrainResult, train
 
 FAST = TrainConfig.from_mapping({**TINY, "max_steps": 2})
 
@@ -44,7 +45,7 @@ def test_the_run_file_accounts_for_every_row(trained: tuple[TrainResult, Path]) 
     parts = [run["counts"][part] for part in ("train", "dev")]
     assert all(part["rows"] == part["kept"] + sum(part["dropped"].values()) for part in parts)
     assert sum(part["rows"] for part in parts) == 60
-    assert sum(run["counts"]["languages"].values()) == run["counts"]["train"]["kept"] == result.pairs
+    assert sum(run["counts"]["languages"].values()) == run["counts"]["train"]["kept"] == result.items
 
 
 def test_the_saved_settings_are_resolved_and_read_back(trained: tuple[TrainResult, Path]) -> None:
@@ -80,7 +81,7 @@ def test_given_development_shards_are_used_and_nothing_is_held_out(tmp_path: Pat
     train_part = shard(tmp_path / "a.parquet", made_pairs(12))
     dev_part = shard(tmp_path / "b.parquet", made_pairs(5, seed=9))
     result = train(FAST, [train_part], tmp_path / "rm", dev_shards=[dev_part])
-    assert result.pairs == 12
+    assert result.items == 12
     assert result.dev is not None
     assert result.dev["pairs"] == 5
 
@@ -93,7 +94,7 @@ def test_max_steps_goes_on_into_another_epoch(tmp_path: Path) -> None:
 
 
 def test_no_rows_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(AssayError, match="no training pairs in 1 shards; build pairs first"):
+    with pytest.raises(AssayError, match="no training pairs in 1 shards; make some first"):
         train(FAST, [shard(tmp_path / "a.parquet", [])], tmp_path / "rm")
 
 
@@ -104,12 +105,12 @@ def test_no_usable_rows_is_an_error_that_counts_the_reasons(tmp_path: Path) -> N
         train(config, [shard(tmp_path / "a.parquet", rows)], tmp_path / "rm")
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_no_model(tmp_path: Path) -> None:
     path = shard(tmp_path / "a.parquet", made_pairs(12))
     config = TrainConfig.from_mapping({**TINY, "max_steps": 30, "lr": 1e30, "clip": 0.0})
     with pytest.raises(AssayError, match=r"step \d+ of 30: the loss is .*; lower train.lr"):
         train(config, [path], tmp_path / "models" / "rm")
-    assert list((tmp_path / "models").iterdir()) == []
+    assert [entry.name for entry in (tmp_path / "models").iterdir()] == ["rm.checkpoints"]
 
 
 def test_a_failed_run_leaves_the_older_model_as_it_was(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_failed_run_leaves_the_older_model_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(AssayError, match=r"lower train\.lr"):
         train(bad, [path], tmp_path / "models" / "rm")
     assert (tmp_path / "models" / "rm" / "model.safetensors").read_bytes() == before
-    assert [entry.name for entry in (tmp_path / "models").iterdir()] == ["rm"]
+    assert sorted(entry.name for entry in (tmp_path / "models").iterdir()) == ["rm", "rm.checkpoints"]
 
 
 def test_a_second_run_replaces_the_model(tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def _fill(path: Path, error: Exception) -> None:
 def test_a_full_disk_gives_one_line_and_leaves_nothing(tmp_path: Path, error: Exception) -> None:
     with (
         pytest.raises(AssayError, match="rm: the model cannot be written"),
-        _replacing_folder(tmp_path / "rm") as folder,
+        replacing(tmp_path / "rm") as folder,
     ):
         _fill(folder / "model.safetensors", error)
     assert list(tmp_path.iterdir()) == []
@@ -181,7 +182,7 @@ def test_a_killed_run_leaves_no_model_and_the_next_one_cleans_up(tmp_path: Path)
     models = tmp_path / "models"
     killed = subprocess.run([sys.executable, "-c", KILLED, path, models / "rm"], timeout=120)
     assert killed.returncode == -signal.SIGKILL
-    assert [entry.name.endswith(".partial") for entry in models.iterdir()] == [True]
+    assert [entry.name for entry in models.iterdir()] == ["rm.checkpoints"]
     train(FAST, [path], models / "rm")
     assert [entry.name for entry in models.iterdir()] == ["rm"]
 

@@ -11,15 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from step_helpers import bt_step, rewards_of
 from train_helpers import made_pairs
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM, Qwen3ForSequenceClassification
 
 from schemas.errors import AssayError
 from trainers import model as reward_model
 from trainers.config import TrainConfig
-from trainers.data import Pair, TokenPair, collate, pad
-from trainers.loop import accumulate, optimizer_groups
+from trainers.data import Pair, TokenPair
+from trainers.fit import optimizer_groups
+from trainers.items import Batch, collate, pad
 from trainers.model import RewardModel, build, tiny_config
+from trainers.objectives.bradley_terry import item_of
 from trainers.tokenizer import train_tokenizer
 
 CONFIG = TrainConfig(vocab_size=512, threads=1).resolved()
@@ -56,11 +59,18 @@ def test_rewards_are_those_of_transformers_sequence_classifier(model: RewardMode
     config.num_labels = 1
     peer = Qwen3ForSequenceClassification(config).eval()
     peer.model.load_state_dict(model.trunk.state_dict())
+    assert model.score is not None
     peer.score.load_state_dict(model.score.state_dict())
-    ids, mask = pad([pair.chosen for pair in random_pairs([(1, 3, 1), (5, 40, 2), (2, 1, 1)])], 0)
+    sides = [pair.chosen for pair in random_pairs([(1, 3, 1), (5, 40, 2), (2, 1, 1)])]
+    ids, mask = pad(sides, 0)
     torch.testing.assert_close(
-        model.eval().rewards(ids, mask), peer(input_ids=ids, attention_mask=mask).logits.squeeze(-1)
+        rewards_of(model.eval(), [sides], "padded"),
+        peer(input_ids=ids, attention_mask=mask).logits.squeeze(-1),
     )
+
+
+def padded(pairs: list[TokenPair]) -> Batch:
+    return collate([item_of(pair, 1) for pair in pairs], "padded", 0)
 
 
 def test_the_language_model_term_is_transformers_loss_on_completion_tokens(model: RewardModel) -> None:
@@ -69,25 +79,25 @@ def test_the_language_model_term_is_transformers_loss_on_completion_tokens(model
     peer.model.load_state_dict(model.trunk.state_dict())
     peer.tie_weights()
     pairs = random_pairs([(4, 9, 3), (2, 30, 12), (7, 1, 20)])
-    batch = collate(pairs, 0)
-    labels = torch.full_like(batch.input_ids[:3], -100)
+    ids, mask = pad([pair.chosen for pair in pairs], 0)
+    labels = torch.full_like(ids, -100)
     for row, pair in enumerate(pairs):
         labels[row, pair.prompt_length : len(pair.chosen)] = torch.from_numpy(
             pair.chosen[pair.prompt_length :].astype(np.int64)
         )
-    theirs = peer(input_ids=batch.input_ids[:3], attention_mask=batch.attention_mask[:3], labels=labels).loss
-    ours = model.eval()(batch, with_lm=True).lm / sum(pair.lm_tokens for pair in pairs)
+    theirs = peer(input_ids=ids, attention_mask=mask, labels=labels).loss
+    ours = -model.eval()(padded(pairs)).logprobs.mean()
     torch.testing.assert_close(ours, theirs)
 
 
 def test_logits_in_pieces_give_the_same_loss_and_gradient(
     model: RewardModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batch = collate(random_pairs([(4, 50, 3), (2, 30, 12)]), 0)
+    batch = padded(random_pairs([(4, 50, 3), (2, 30, 12)]))
 
     def gradient() -> tuple[torch.Tensor, torch.Tensor]:
         model.zero_grad()
-        loss = model(batch, with_lm=True).lm
+        loss = -model(batch).logprobs.sum()
         loss.backward()
         grad = model.trunk.get_input_embeddings().weight.grad
         assert grad is not None
@@ -100,16 +110,28 @@ def test_logits_in_pieces_give_the_same_loss_and_gradient(
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("changes", [{}, {"scored": False}, {"vocabulary": False}])
+def test_a_head_that_is_missing_is_not_read(
+    changes: dict[str, bool], tokenizer: PreTrainedTokenizerFast
+) -> None:
+    made = build(CONFIG, tokenizer, **changes)
+    batch = padded(random_pairs([(3, 5, 8)]))
+    if changes:
+        with pytest.raises(AssayError, match=r"has no (score|vocabulary) head"):
+            made(batch)
+    assert len(made(batch, scores=changes.get("scored", True), logprobs=False).logprobs) == 0
+
+
 def test_a_new_model_prefers_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
-    output = build(CONFIG, tokenizer)(collate(random_pairs([(3, 5, 8)]), 0), with_lm=False)
-    assert output.chosen.item() == output.rejected.item() == 0
+    output = build(CONFIG, tokenizer)(padded(random_pairs([(3, 5, 8)])))
+    assert output.scores.tolist() == [0, 0]
 
 
 def test_padding_does_not_change_a_reward(model: RewardModel) -> None:
     pairs = random_pairs([(3, 5, 8), (3, 90, 60)])
-    alone = model.eval()(collate(pairs[:1], 0), with_lm=False)
-    padded = model(collate(pairs, 0), with_lm=False)
-    torch.testing.assert_close(alone.chosen, padded.chosen[:1], rtol=0, atol=1e-6)
+    alone = model.eval()(padded(pairs[:1]))
+    together = model(padded(pairs))
+    torch.testing.assert_close(alone.scores, together.scores[:2], rtol=0, atol=1e-6)
 
 
 lengths = st.lists(
@@ -126,14 +148,11 @@ def test_a_steps_gradient_does_not_depend_on_its_micro_batches(
     # The terms all weigh enough to show when one is normalised by a micro-batch.
     base = {"vocab_size": 512, "threads": 1, "lm_weight": 0.4, "magnitude_weight": 0.1}
     results = []
-    for batch_pairs, accumulation in ((8, 1), (4, 2), (3, 3), (1, 8)):
-        config = TrainConfig.from_mapping(
-            {**base, "magnitude": magnitude, "batch_pairs": batch_pairs, "accumulation": accumulation}
-        ).resolved()
+    for tokens in (10_000, 400, 200, 1):
         made = _scored_model()
-        stats = accumulate(made, pairs, config, 0)
+        step = bt_step(made, pairs, **base, magnitude=magnitude, pass_tokens=tokens)
         gradients = torch.cat([p.grad.flatten() for p in made.parameters() if p.grad is not None])
-        results.append((gradients, torch.tensor([stats.loss, stats.bt, stats.lm, stats.magnitude])))
+        results.append((gradients, step.terms()))
     for gradients, terms in results[1:]:
         torch.testing.assert_close(terms, results[0][1], rtol=1e-5, atol=1e-6)
         scale = results[0][0].abs().max().item()
@@ -146,12 +165,9 @@ def test_a_steps_loss_and_gradient_are_those_of_a_plain_float64_loop(magnitude: 
     pairs = random_pairs([(4, 9, 3), (0, 5, 30), (17, 1, 2), (2, 25, 25), (9, 3, 14)], seed=3)
     lam, mu, margin, flipped = 0.4, 0.1, 0.25, 0.1
     values = {"lm_weight": lam, "magnitude_weight": mu, "magnitude": magnitude, "label_smoothing": flipped}
-    config = TrainConfig.from_mapping(
-        {**values, "margin": margin, "batch_pairs": 2, "accumulation": 3, "vocab_size": 512, "threads": 1}
-    ).resolved()
     ours = _scored_model()
     plain: Any = copy.deepcopy(ours).double()
-    stats = accumulate(ours, pairs, config, 0)
+    stats = bt_step(ours, pairs, **values, margin=margin, vocab_size=512, pass_tokens=90)
 
     def reward(ids: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         given = torch.tensor(ids[None].astype(np.int64))

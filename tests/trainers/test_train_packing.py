@@ -11,6 +11,7 @@ from trainers.packing import (
     Ids,
     Layout,
     Sampler,
+    balance,
     common_prefix,
     epoch_order,
     layout,
@@ -114,8 +115,9 @@ def test_a_sampler_visits_epochs_in_order_each_item_once(count: int, size: int, 
     for epoch in range(3):
         seen: list[int] = []
         while len(seen) < count:
-            of, indices = next(sampler)
+            of, places, indices = next(sampler)
             assert of == epoch
+            assert (places.start, places.stop) == (len(seen), len(seen) + len(indices))
             assert len(indices) == min(size, count - len(seen))
             seen += indices
         assert seen == epoch_order(count, epoch, seed)
@@ -126,3 +128,39 @@ def test_a_common_prefix_is_common_and_the_longest(left: list[int], right: list[
     size = common_prefix(np.array(left, dtype=np.int32), np.array(right, dtype=np.int32))
     assert left[:size] == right[:size]
     assert size in (len(left), len(right)) or left[size] != right[size]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=1, max_size=40), st.integers(1, 5))
+def test_items_of_a_group_stand_together_up_to_a_number(groups: list[str], together: int) -> None:
+    order = epoch_order(len(groups), 3, 1, groups, together)
+    assert sorted(order) == list(range(len(groups)))
+    # A group of n items is drawn in blocks, so it has at most as many runs as full blocks and a rest.
+    names = [groups[item] for item in order]
+    for name in set(names) - {""}:
+        runs = sum(one == name and (at == 0 or names[at - 1] != name) for at, one in enumerate(names))
+        assert runs <= -(-names.count(name) // together)
+
+
+def test_which_items_of_a_group_stand_together_changes_with_the_epoch() -> None:
+    groups = ["a"] * 8 + ["b"] * 8
+    blocks = {frozenset(epoch_order(16, epoch, 0, groups, 4)[:4]) for epoch in range(6)}
+    assert len(blocks) > 2
+
+
+@given(st.lists(st.integers(0, 100), max_size=40), st.integers(1, 6))
+def test_shares_hold_every_item_once_and_differ_by_no_more_than_the_dearest(
+    costs: list[int], parts: int
+) -> None:
+    shares = balance(costs, parts)
+    assert sorted(index for share in shares for index in share) == list(range(len(costs)))
+    loads = [sum(costs[index] for index in share) for share in shares]
+    assert len(loads) == parts
+    assert max(loads) - min(loads) <= max(costs, default=0)
+
+
+def test_a_sampler_goes_on_where_it_was() -> None:
+    first, second = Sampler(17, 4, 2), Sampler(17, 4, 2)
+    for _ in range(7):
+        next(first)
+    second.go_to(first.epoch, first.at)
+    assert [next(first) for _ in range(9)] == [next(second) for _ in range(9)]

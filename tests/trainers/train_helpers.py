@@ -9,7 +9,7 @@ from typing import Any
 from schemas.records import PreferencePair
 from schemas.shards import write_shard
 
-TINY = {"vocab_size": 512, "max_length": 192, "batch_pairs": 4, "threads": 1}
+TINY = {"vocab_size": 512, "max_length": 192, "batch_size": 4, "threads": 1}
 """Settings with which a run takes a second or two."""
 
 
