@@ -26,8 +26,10 @@ from train_helpers import made_pairs, shard
 from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AssayError, ShardError
+from trainers.config import TrainConfig
 from trainers.data import Cutting
 from trainers.items import Found, Item
+from trainers.loop import train
 from trainers.objectives.kto import Kto
 from trainers.packing import epoch_order
 from trainers.programs import (
@@ -510,3 +512,48 @@ def test_missing_functions_have_no_tokens_but_are_counted(
     (item,), account = objective.encode(rows_of(tmp_path, [row]), tokenizer, "train")
     assert account.noted["functions_absent"] == 1
     assert item.facts.labels.tolist() == [1]
+
+
+def trained(folder: Path, objective: str, **values: Any) -> dict[str, Any]:
+    """What a policy that is trained on some programs says of other tasks' programs."""
+    shards = [
+        steps_shard(folder / name, rows)
+        for name, rows in (("a.parquet", made_programs(16, 4)), ("b.parquet", made_programs(6, 4, 1)))
+    ]
+    config = {
+        "objective": objective,
+        "vocab_size": 512,
+        "max_length": 128,
+        "batch_size": 16,
+        "lr": 3e-3,
+        "max_steps": 40,
+        **values,
+    }
+    result = train(TrainConfig.from_mapping(config), shards[:1], folder / objective, dev_shards=shards[1:])
+    assert result.dev is not None
+    return result.dev
+
+
+def test_steps_tell_right_from_wrong_functions_of_one_failing_program_and_outcomes_do_not(
+    tmp_path: Path,
+) -> None:
+    steps, outcomes = (trained(tmp_path, name) for name in ("step-kto", "kto"))
+    assert steps["failing"]["programs"] == outcomes["failing"]["programs"] == 12
+    # Both learn which programs pass.
+    assert steps["auc"] > 0.9
+    assert outcomes["auc"] > 0.9
+    assert steps["failing"]["wrong_down"] > 0.9
+    assert steps["failing"]["right_up"] > 0.9
+    # A program that fails is pushed down as a whole, with what is right in it.
+    assert outcomes["failing"]["wrong_down"] > 0.9
+    assert outcomes["failing"]["right_up"] < 0.7
+
+
+def test_a_run_on_one_task_says_whose_completions_the_reference_point_came_from(tmp_path: Path) -> None:
+    path = steps_shard(tmp_path / "a.parquet", made_programs(1, 4))
+    config = TrainConfig.from_mapping(
+        {"objective": "kto", "vocab_size": 512, "max_length": 128, "max_steps": 2, "dev_share": 0.0}
+    )
+    run = train(config, [path], tmp_path / "out").run
+    assert run["counts"]["mismatched_with"] == {"own_task": 4}
+    assert run["metrics"]["last_step"]["kl_own_task"] == 1.0

@@ -17,7 +17,9 @@ from program_helpers import engine_of, settings, small_model, tokenizer_for
 from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AssayError
+from trainers.config import TrainConfig
 from trainers.items import Found, Item
+from trainers.loop import train
 from trainers.objectives.pointwise import Pointwise
 
 
@@ -267,3 +269,33 @@ def test_a_logit_is_judged_as_a_probability() -> None:
     told = objective_of(regression="bce").evaluate(*said([0, 0], [0, 1]), 0)
     assert told["mae"] == pytest.approx(0.5)
     assert told["loss"] == pytest.approx(float(np.log(2)))
+
+
+def test_a_score_learns_the_number_of_rows_of_other_tasks(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    rows = []
+    for number in range(80):
+        lines = [rng.choice(["    x = 1\n", "    eval(x)\n"]) for _ in range(6)]
+        rows.append(
+            {
+                "prompt": f"Write function {number}.",
+                "response": "def f():\n" + "".join(lines),
+                "share": lines.count("    x = 1\n") / 6,
+            }
+        )
+    config = TrainConfig.from_mapping(
+        {
+            "objective": "pointwise",
+            "target": "share",
+            "vocab_size": 512,
+            "max_length": 128,
+            "batch_size": 16,
+            "lr": 5e-3,
+            "epochs": 12,
+            "dev_share": 0.25,
+        }
+    )
+    dev = train(config, [parquet(tmp_path / "a.parquet", rows)], tmp_path / "out").dev
+    assert dev is not None
+    assert dev["spearman"] > 0.8
+    assert dev["mse"] < dev["variance"] / 2

@@ -156,10 +156,10 @@ class Kto:
     def statistics(
         self, sums: Mapping[str, float], totals: Mapping[str, float], context: Mapping[str, float]
     ) -> dict[str, float]:
-        """`outcome_loss` a program, `kl`; `reward_right`, `reward_wrong` (means; absent where a step has
-        none), `reward_margin`, and `accuracy`, the share of programs whose r is on its label's side of the
-        reference point. With `step_` before them the same of functions. `kl_own_task` is there when
-        mismatched pairs had to be made of one task."""
+        """`outcome_loss` a program, `kl` (may be below 0, where the reference point is not); `reward_right`,
+        `reward_wrong` (means; absent where a step has none), `reward_margin`, and `accuracy`, the share of
+        programs whose r is on its label's side of the reference point. With `step_` before them the same of
+        functions. `kl_own_task` is there when mismatched pairs had to be made of one task."""
         made = {"outcome_loss": sums["outcome"] / totals["programs"], "kl": context["kl"]}
         made |= _means("", sums, totals["right"], totals["programs"])
         if self._steps:
