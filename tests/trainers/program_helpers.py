@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
@@ -18,6 +19,7 @@ from trainers.engine import Engine
 from trainers.items import Item
 from trainers.model import RewardModel
 from trainers.objectives.base import Objective
+from trainers.programs import Facts
 from trainers.tokenizer import train_tokenizer
 from trainers.world import Alone
 
@@ -170,3 +172,24 @@ def referred(engine: Engine, items: Sequence[Item]) -> list[Item]:
 def settings(**values: Any) -> TrainConfig:
     """A resolved config."""
     return TrainConfig.from_mapping({"max_length": 256, **values}).resolved()
+
+
+def numbered(groups: list[int]) -> list[Item]:
+    """Items whose prompt tokens are their task's number and whose completion is their own."""
+    made = []
+    for number, group in enumerate(groups):
+        ids = np.array([group, group, 1000 + number, 1000 + number], dtype=np.int32)
+        at = np.arange(2, 4)
+        facts = Facts(True, 2, np.array([[0, 2]]), np.ones(1, np.int8), np.ones(1, np.int8))
+        made.append(
+            Item(
+                str(number),
+                str(group),
+                str(group),
+                (ids,),
+                (at - 1,),
+                (ids[at].astype(np.int64),),
+                facts,
+            )
+        )
+    return made
