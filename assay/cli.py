@@ -48,18 +48,48 @@ AnnotatedEdits = Annotated[
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="For `criteria`: folder to write (default: in the run directory)."),
+    typer.Option("--out", help="Folder to write (default: in the run directory)."),
+]
+DataOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        help="Parquet shards, or folders of them, to train on instead of the run's table; may be repeated.",
+        show_default=False,
+    ),
+]
+DevOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--dev",
+        help="Shards, or folders of them, to evaluate on while training; may be repeated.",
+        show_default=False,
+    ),
 ]
 
 
 @command_of(
-    "train", "Train the reward model on the run's training pairs; or the criterion classifier on its edits."
+    "train",
+    "Train the model that `train.objective` names on the run's rows, or on shards from anywhere; or the "
+    "criterion classifier on the run's edits.",
 )
 def train(
     flags: Flags,
     what: Annotated[
-        Literal["rm", "criteria"], typer.Argument(help="Reward model or criterion classifier.")
+        Literal["rm", "criteria"],
+        typer.Argument(help="The model of `train.objective`, or the criterion classifier."),
     ] = "rm",
+    data: DataOption = None,
+    dev: DevOption = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes that train together, one a GPU where there are some.")
+    ] = 1,
+    resume_changed: Annotated[
+        bool,
+        typer.Option(
+            "--resume-changed", help="Go on from a checkpoint although settings or data differ from its."
+        ),
+    ] = False,
     backend: Annotated[
         Literal["linear", "encoder"] | None,
         typer.Option(help="For `criteria`: weights of features, or a fine-tuned encoder."),
@@ -74,17 +104,23 @@ def train(
     run_dir = flags.run_dir or DEFAULT_RUN
     if what == "criteria":
         from assay import criteria
+        from schemas.errors import AssayError
 
+        if data or dev or resume_changed or processes > 1:
+            raise AssayError("--data, --dev, --processes and --resume-changed do not go with `criteria`")
         given = {"backend": backend, "model": encoder}
         named = {name: value for name, value in given.items() if value is not None}
         asked = dataclasses.replace(flags, settings=[*inline("criteria", named), *(flags.settings or [])])
         criteria.train(asked, run_dir, annotated or [], out)
         return
-    _only_criteria(backend=backend, encoder=encoder, annotated=annotated, out=out)
+    _only_criteria(backend=backend, encoder=encoder, annotated=annotated)
+    from assay.models import Asked
     from assay.session import Session
 
-    with Session(flags, run_dir, create=False) as session:
-        session.train()
+    beside = Asked(tuple(data or ()), tuple(dev or ()), out, processes, resume_changed)
+    # What is trained on may come from elsewhere, and then there need be no run yet.
+    with Session(flags, run_dir, create=bool(data)) as session:
+        session.train(beside)
 
 
 def _only_criteria(**given: object) -> None:
@@ -118,19 +154,20 @@ LengthOption = Annotated[int, typer.Option(min=0, help="Tokens of a conversation
 @command_of(
     "eval",
     "Measure a model: the run's on its test pairs (`rm`), any on files of pairs (`pairs`) or on pairs that "
-    "mislead (`robustness`); scores with outcomes (`best-of-k`, `calibration`); or the criterion classifier.",
+    "mislead (`robustness`); scores with outcomes (`best-of-k`, `calibration`); how often one of k answers of "
+    "a policy passes (`pass-at-k`); or the criterion classifier.",
 )
 def evaluate(
     flags: Flags,
     what: Annotated[
-        Literal["rm", "pairs", "best-of-k", "calibration", "robustness", "criteria"],
+        Literal["rm", "pairs", "best-of-k", "calibration", "robustness", "pass-at-k", "criteria"],
         typer.Argument(help="What is measured."),
     ] = "rm",
     files: Annotated[
         list[Path] | None,
         typer.Argument(
             help="For `pairs` and `robustness`: Parquet or JSON of pairs; for `best-of-k` and `calibration`: "
-            "of scores with outcomes.",
+            "of scores with outcomes; for `pass-at-k`: of samples with outcomes (default: the run's).",
             show_default=False,
         ),
     ] = None,
@@ -143,7 +180,10 @@ def evaluate(
     batch_size: BatchOption = 16,
     max_length: LengthOption = 0,
     ks: Annotated[
-        str, typer.Option("--k", help="For `best-of-k`: numbers such as 1,4,16 (default: powers of two).")
+        str,
+        typer.Option(
+            "--k", help="For `best-of-k`, `pass-at-k`: numbers such as 1,4,16 (default: powers of two)."
+        ),
     ] = "",
     scores: Annotated[
         Literal["logit", "probability"], typer.Option(help="For `calibration`: what a score is.")
@@ -161,6 +201,35 @@ def evaluate(
             help="For `calibration`: earlier scores of the same rows; may be repeated.", show_default=False
         ),
     ] = None,
+    problems: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For `pass-at-k --model`: problems to solve, as `assay problems` reads them (default: the "
+            "run's); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For `pass-at-k`: count only samples of this policy; may be repeated.", show_default=False
+        ),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="For `pass-at-k --model`: answers to each problem.")
+    ] = 10,
+    temperature: Annotated[float, typer.Option(help="For `pass-at-k --model`: of sampling.")] = 0.8,
+    top_p: Annotated[float, typer.Option(help="For `pass-at-k --model`: of sampling.")] = 0.95,
+    max_new_tokens: Annotated[
+        int, typer.Option(min=1, help="For `pass-at-k --model`: most tokens of an answer.")
+    ] = 1024,
+    prompt: Annotated[
+        Literal["auto", "statement", "skeleton"],
+        typer.Option(
+            help="For `pass-at-k --model`: ask by the statement, or by the reference's skeleton "
+            "(default: skeleton for the run's problems, statement for files)."
+        ),
+    ] = "auto",
     annotated: AnnotatedEdits = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to write (default: in the run directory).")
@@ -191,6 +260,20 @@ def evaluate(
             dev=tuple(dev or ()),
             before=tuple(before or ()),
         )
+        if what == "pass-at-k":
+            from assay import passing
+
+            wanted = passing.Wanted(
+                problems=tuple(problems or ()),
+                policies=tuple(policy or ()),
+                samples=samples,
+                temperature=temperature,
+                top_p=top_p,
+                max_new_tokens=max_new_tokens,
+                prompt=prompt,
+            )
+            passing.evaluate(flags, run_dir, given, wanted)
+            return
         scoring.evaluate(what, flags, run_dir, given)
         return
     _only_criteria(annotated=annotated, out=out)

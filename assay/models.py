@@ -1,4 +1,4 @@
-"""The `train` and `eval` stages: shards become a model, a model becomes a table of accuracies.
+"""The `train` and `eval` stages: shards become a model, a model becomes a table of what it gets right.
 
 Both are done when their record under the run directory carries the key of their config, code and
 inputs; a changed pair, setting or trainer gives another key. torch is imported only when there is
@@ -11,6 +11,7 @@ import dataclasses
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,63 @@ from schemas.errors import AssayError
 from schemas.ids import task_key
 from schemas.rundir import RunDir
 
-MODEL = "rm"
 _LIBRARIES = ("torch", "transformers", "tokenizers")
 
+_MODELS = {
+    "bt": ("pairs", "build", "rm"),
+    "dpo": ("pairs", "build", "policy"),
+    "kto": ("steps", "verify", "policy"),
+    "step-kto": ("steps", "verify", "policy"),
+    "yesno": ("trajectories", "trajectories", "verifier"),
+    "joint": ("trajectories", "trajectories", "verifier"),
+    "pointwise": ("", "", "rm"),
+}
+"""Objective -> the table that it reads, the stage that makes that table, and the model's name."""
 
-def model_dir(run: RunDir) -> Path:
-    """Where a run's reward model lives."""
-    return run.root / "models" / MODEL
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What a `train` command asks for beside its recipe.
+
+    Attributes:
+        data: shards or folders of them to train on; empty for the run's own table.
+        dev: likewise, to evaluate on while training; empty holds a share of the training data out.
+        out: folder of the model; None for its place in the run directory.
+        processes: how many train together on this machine.
+        changed: whether to go on from a checkpoint although settings differ.
+    """
+
+    data: tuple[Path, ...] = ()
+    dev: tuple[Path, ...] = ()
+    out: Path | None = None
+    processes: int = 1
+    changed: bool = False
 
 
-def _pairs(run: RunDir, split: str) -> dict[Path, str]:
-    """Shards of a split with their digests; an error when `build` never ran."""
-    if not run.parts("pairs"):
-        raise AssayError(f"{run.root}: no pairs yet; run `assay build` first")
-    return {part.path: part.sidecar.sha256 for part in run.parts("pairs", split)}
+NAMES = tuple(dict.fromkeys(name for _, _, name in _MODELS.values()))
+"""Names of the models that a run may have."""
+
+
+def model_dir(run: RunDir, objective: str = "bt") -> Path:
+    """Where a run's model of an objective lives; its reward model when none is named."""
+    return run.root / "models" / _MODELS[objective][2]
+
+
+def _shards(run: RunDir, recipe: Recipe, split: str) -> dict[Path, str]:
+    """Shards of a split with their digests; an error when their stage never ran."""
+    table, stage, _ = _MODELS[recipe.train.objective]
+    if not table:
+        raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
+    if not run.parts(table):
+        raise AssayError(f"{run.root}: no {table} yet; run `assay {stage}` first")
+    return {part.path: part.sidecar.sha256 for part in run.parts(table, split)}
+
+
+def _given(paths: Sequence[Path]) -> dict[Path, str]:
+    """Shards that the command names, with their digests."""
+    from trainers.__main__ import shards_of
+
+    return {path: shards.file_sha256(path) for path in shards_of(paths)}
 
 
 def _named(inputs: dict[Path, str]) -> dict[str, str]:
@@ -74,9 +118,14 @@ class ModelResult:
     def summary(self) -> str:
         """One line for a person."""
         if self.done == "nothing":
-            return f"{self.stage}: no pairs, nothing to do"
+            return f"{self.stage}: no rows to train on, nothing to do"
         if self.done == "already":
             return f"{self.stage}: already done; {self.seconds:.1f} s"
+        if self.stage == "eval" and "overall" not in self.facts:
+            numbers = (
+                f"{name} {value:.3f}" for name, value in self.facts.items() if isinstance(value, float)
+            )
+            return f"eval: {', '.join(numbers) or 'no test rows'}; {self.seconds:.1f} s"
         if self.stage == "eval":
             overall = self.facts["overall"]
             if not self.facts["pairs"]:
@@ -89,27 +138,76 @@ class ModelResult:
         return f"train: done; {self.seconds:.1f} s"
 
 
-def train(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
-    """Train the run's reward model on its training pairs.
+def train(run: RunDir, recipe: Recipe, view: Observer, asked: Asked = Asked()) -> ModelResult:
+    """Train the model of the recipe's objective.
 
     Raises:
-        AssayError: no pairs table, torch missing, or a setting that cannot work.
+        AssayError: no table, torch missing, a setting that cannot work, or the training itself says so.
     """
     began = time.monotonic()
-    inputs = _pairs(run, "train")
-    out = model_dir(run)
-    key = _key("train", dataclasses.asdict(recipe.train), _named(inputs))
+    inputs = _given(asked.data) if asked.data else _shards(run, recipe, "train")
+    dev = _given(asked.dev)
+    out = asked.out or model_dir(run, recipe.train.objective)
+    digests = {**_named(inputs), **{f"dev {name}": digest for name, digest in _named(dev).items()}}
+    key = _key("train", dataclasses.asdict(recipe.train), digests)
     marker = out / "run.json"
     if recorded(marker).get("key") == key and any(out.glob("*.safetensors")):
         return ModelResult("train", "already", recorded(marker), time.monotonic() - began)
-    if not any(part.sidecar.rows for part in run.parts("pairs", "train")):
+    if not asked.data and not any(
+        part.sidecar.rows for part in run.parts(_MODELS[recipe.train.objective][0], "train")
+    ):
         return ModelResult("train", "nothing", {}, time.monotonic() - began)
     if out.exists() and not marker.exists():
         raise AssayError(f"{out}: has no run.json, so perhaps not made by assay; remove it, or give --clean")
-    from trainers.loop import train as run_training
 
-    run_training(recipe.train, list(inputs), out, key=key, progress=lambda facts: _told(view, "train", facts))
+    def told(facts: dict[str, Any]) -> None:
+        _told(view, "train", facts)
+
+    resume = "changed" if asked.changed else "auto"
+    if asked.processes > 1:
+        from assay.launch import launch
+
+        launch(
+            recipe.train,
+            list(inputs),
+            list(dev),
+            out,
+            key=key,
+            resume=resume,
+            processes=asked.processes,
+            told=told,
+        )
+    else:
+        from trainers.loop import train as run_training
+
+        run_training(
+            recipe.train, list(inputs), out, dev_shards=list(dev), key=key, progress=told, resume=resume
+        )
     return ModelResult("train", "made", recorded(marker), time.monotonic() - began)
+
+
+def planned(run: RunDir, recipe: Recipe, stage: str, asked: Asked) -> tuple[dict[str, Any], str]:
+    """What `train` or `eval` would do: facts, and a line for a person.
+
+    Raises:
+        AssayError: there is nothing that it could read.
+    """
+    table = _MODELS[recipe.train.objective][0]
+    if stage == "train" and asked.data:
+        import pyarrow.parquet as pq
+
+        rows = sum(pq.read_metadata(path).num_rows for path in _given(asked.data))
+    else:
+        if not table:
+            raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
+        rows = sum(part.sidecar.rows for part in run.parts(table, "train" if stage == "train" else "test"))
+    return {"rows": rows}, f"{rows:,} {table or 'rows'}"
+
+
+def forget(target: Path) -> None:
+    """Remove a model, or an evaluation, and what an unfinished run of it left."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(target.with_name(f"{target.name}.checkpoints"), ignore_errors=True)
 
 
 def _told(view: Observer, stage: str, facts: dict[str, Any]) -> None:
@@ -128,8 +226,8 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
         AssayError: no pairs table or no model.
     """
     began = time.monotonic()
-    shards_in = _pairs(run, "test")
-    model = model_dir(run)
+    shards_in = _shards(run, recipe, "test")
+    model = model_dir(run, recipe.train.objective)
     trained = recorded(model / "run.json")
     if not trained:
         raise AssayError(f"{model}: no trained model yet; run `assay train` first")
@@ -138,9 +236,18 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     key = _key("eval", dataclasses.asdict(recipe.train), inputs)
     if recorded(out / "run.json").get("key") == key:
         return ModelResult("eval", "already", recorded(out / "results.json"), time.monotonic() - began)
-    from trainers.evaluate import evaluate as run_evaluation
-
     shutil.rmtree(out, ignore_errors=True)
-    results = run_evaluation(model, list(shards_in), out, progress=lambda facts: _told(view, "eval", facts))
+
+    def told(facts: dict[str, Any]) -> None:
+        _told(view, "eval", facts)
+
+    if recipe.train.objective == "bt":
+        from trainers.evaluate import evaluate as evaluate_pairs
+
+        results = evaluate_pairs(model, list(shards_in), out, progress=told)
+    else:
+        from trainers.held_out import evaluate as evaluate_rows
+
+        results = evaluate_rows(model, list(shards_in), out, progress=told)
     shards.write_text(out / "run.json", json.dumps({"key": key}) + "\n")
     return ModelResult("eval", "made", results, time.monotonic() - began)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -298,29 +297,29 @@ class Session:
         units_told = f"{len(planned)} unit{s}, {len(done)} done"
         self.tell(f"{name}: {units_told}; {amount(rows, stage.considers)} to consider; {in_words(asked)}")
 
-    def train(self) -> None:
+    def train(self, asked: models.Asked = models.Asked()) -> None:  # noqa: B008
         """Train the run's model."""
-        self._model_stage("train")
+        self._model_stage("train", asked)
 
     def evaluate(self) -> None:
         """Evaluate the run's model."""
         self._model_stage("eval")
 
-    def _model_stage(self, name: str) -> None:
+    def _model_stage(self, name: str, asked: models.Asked = models.Asked()) -> None:  # noqa: B008
         if self._dry:
-            rows = sum(
-                part.sidecar.rows for part in self.run.parts("pairs", "train" if name == "train" else "test")
-            )
-            self.results.append({"stage": name, "rows": rows})
-            self.tell(f"{name}: {rows:,} pairs")
+            facts, told = models.planned(self.run, self.recipe, name, asked)
+            self.results.append({"stage": name, **facts})
+            self.tell(f"{name}: {told}")
             return
         if self.flags.clean:
-            target = models.model_dir(self.run)
-            shutil.rmtree(target if name == "train" else target / "eval", ignore_errors=True)
+            target = asked.out or models.model_dir(self.run, self.recipe.train.objective)
+            models.forget(target if name == "train" else target / "eval")
         self._save(name)
-        work = models.train if name == "train" else models.evaluate
         try:
-            result = work(self.run, self.recipe, self.view)
+            if name == "train":
+                result = models.train(self.run, self.recipe, self.view, asked)
+            else:
+                result = models.evaluate(self.run, self.recipe, self.view)
         finally:
             self.view.closed()
         self.results.append(dataclasses.asdict(result))

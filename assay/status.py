@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from assay.models import MODEL
+from assay.models import NAMES
 from assay.stages import STAGES, Stage
 from schemas import shards
 from schemas.errors import AssayError, ShardError
@@ -80,13 +80,20 @@ def _there(path: Path, size: int) -> bool:
 def collect(run: RunDir) -> dict[str, Any]:
     """The state of a run as plain values."""
     stages = [found for stage in STAGES.values() if (found := stage_status(run, stage))]
-    model = run.root / "models" / MODEL
+    models = {name: run.root / "models" / name for name in NAMES}
     return {
         "run_dir": str(run.root),
         "stages": stages,
         "leakage": _leakage(run),
-        "model": (model / "run.json").exists(),
-        "evaluated": (model / "eval" / "run.json").exists(),
+        "models": {
+            name: {
+                "trained": (model / "run.json").exists(),
+                "unfinished": model.with_name(f"{name}.checkpoints").exists(),
+                "evaluated": (model / "eval" / "run.json").exists(),
+            }
+            for name, model in models.items()
+            if model.exists() or model.with_name(f"{name}.checkpoints").exists()
+        },
         "report": (run.root / "report" / "index.html").exists(),
     }
 
@@ -132,6 +139,10 @@ def show(run_dir: Path, as_json: bool) -> None:
         console.print(table)
         for what, measured in facts["leakage"].items():
             console.print(_leakage_line(measured, what))
-        for what in ("model", "evaluated", "report"):
-            console.print(f"{what}: {'yes' if facts[what] else 'no'}")
+        for name, state in facts["models"].items():
+            done = ", ".join(what for what, is_so in state.items() if is_so)
+            console.print(f"model {name}: {done}")
+        if not facts["models"]:
+            console.print("model: no")
+        console.print(f"report: {'yes' if facts['report'] else 'no'}")
     print(page.get(), end="")

@@ -10,6 +10,7 @@ number of threads: merges are counted over the multiset of words, and ties go by
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -91,6 +92,8 @@ def load_tokenizer(source: str, pad_token: str = "") -> PreTrainedTokenizerFast:
     Raises:
         AssayError: it cannot be loaded or does not fit.
     """
+    if (source.startswith((".", "/", "~")) or source.count("/") > 1) and not Path(source).is_dir():
+        raise AssayError(f"{source}: no such model folder; give one, or a Hub id such as owner/name")
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError) as error:

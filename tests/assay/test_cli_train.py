@@ -1,0 +1,115 @@
+"""`assay train` on several processes, on shards from elsewhere, stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runs import assay, command
+from training_rows import pairs_shard
+
+SETTINGS = {"vocab_size": 512, "max_length": 192, "batch_size": 6, "epochs": 2, "threads": 1}
+SETS = [word for name, value in SETTINGS.items() for word in ("--set", f"train.{name}={value}")]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shards")
+    pairs_shard(folder / "part-a.parquet", 40)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model trained on one process, on shards that belong to no run."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = assay("train", "--run-dir", folder / "run", "--data", shards, *SETS)
+    assert done.code == 0, done.err
+    return folder / "run" / "models" / "rm"
+
+
+def curve(model: Path) -> list[float]:
+    lines: list[dict[str, Any]] = [
+        json.loads(text) for text in (model / "train.jsonl").read_text().splitlines()
+    ]
+    return [line["loss"] for line in lines if line["event"] == "step"]
+
+
+def test_two_processes_train_along_the_curve_of_one(shards: Path, alone: Path, tmp_path: Path) -> None:
+    out = tmp_path / "two"
+    done = assay(
+        "train", "--run-dir", tmp_path / "run", "--data", shards, "--processes", 2, "--out", out, *SETS
+    )
+    assert done.code == 0, done.err
+    assert json.loads((out / "run.json").read_text())["processes"] == 2
+    assert curve(out) == pytest.approx(curve(alone), abs=1e-5)
+
+
+def test_the_same_command_does_nothing_again(shards: Path, alone: Path) -> None:
+    before = (alone / "run.json").stat().st_mtime_ns
+    done = assay("train", "--run-dir", alone.parents[1], "--data", shards, *SETS)
+    assert "already done" in done.err
+    assert (alone / "run.json").stat().st_mtime_ns == before
+
+
+def test_processes_that_are_stopped_save_and_the_same_command_goes_on(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rm"
+    words = ("train", "--run-dir", tmp_path / "run", "--data", shards, "--processes", 2, "--out", out)
+    sets = (*SETS, "--set", "train.max_steps=60")
+    running = subprocess.Popen(command(*words, *sets), stderr=subprocess.PIPE, text=True)
+    log = tmp_path / "rm.checkpoints" / "train.jsonl"
+    until = time.monotonic() + 120
+    while not (log.exists() and log.read_text().count("\n") > 3) and time.monotonic() < until:
+        time.sleep(0.1)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 130, said
+    assert "the same command goes on from there" in said
+    steps = log.read_text().count('"step"')
+    assert steps < 60
+    assert list(log.parent.glob("step-*"))
+    done = assay(*words, *sets)
+    assert done.code == 0, done.err
+    assert len(curve(out)) == 60
+    assert not log.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("processes", "changes", "said"),
+    [
+        (1, {"model": "/no/such/model"}, "/no/such/model: no such model folder"),
+        (2, {"model": "/no/such/model"}, "/no/such/model: no such model folder"),
+        (1, {"keep_best": "f1"}, r"train\.keep_best: the evaluation has no number 'f1'; it has"),
+        (1, {"max_length": 12, "long_prompt": "drop"}, r"none of \d+ training pairs can be used"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    processes: int, changes: dict[str, Any], said: str, shards: Path, tmp_path: Path
+) -> None:
+    sets = [word for name, value in changes.items() for word in ("--set", f"train.{name}={value}")]
+    words = ("--data", shards, "--processes", processes, "--out", tmp_path / "rm")
+    done = assay("train", "--run-dir", tmp_path / "run", *words, *SETS, *sets)
+    assert done.code == 2
+    assert re.fullmatch(f"assay: .*{said}.*\n", done.err.splitlines(keepends=True)[-1])
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "rm").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--data", "nowhere"), "nowhere: no such file or folder"),
+        (("--set", "train.objective=pointwise"), "give --data FILE"),
+        (("--set", "train.objective=yesno"), "no trajectories yet; run `assay trajectories` first"),
+    ],
+)
+def test_what_is_not_there_is_told(words: tuple[str, ...], said: str, alone: Path) -> None:
+    done = assay("train", "--run-dir", alone.parents[1], *words)
+    assert done.code == 2
+    assert said in done.err
