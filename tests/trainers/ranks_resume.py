@@ -1,7 +1,7 @@
 """A few optimizer steps that are saved on the way and go on from there, on one process or on many.
 
 Run by tests as one of several processes (see `ranks_launch`): it trains from the start and saves in
-`FOLDER/two`, goes on from its own checkpoint and from the one in `FOLDER/one`, which one process wrote, and the
+`FOLDER/two`, goes on from its own checkpoint and from the one in `FOLDER/one`, of one process, and the
 first process writes what came of it to `FOLDER/found.pt`.
 
 python ranks_resume.py FOLDER
