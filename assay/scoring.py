@@ -74,9 +74,9 @@ def score(flags: Flags, run_dir: Path, given: Given) -> None:
         AssayError: no files, a file or model that cannot be used, or unknown criteria.
     """
     _needs_files(given, "score")
-    chosen, recipe, root = _model_of(run_dir, given, flags)
+    chosen, recipe, root = model_of(run_dir, given, flags)
     system_of = system_chooser(given.criteria, recipe.label.criteria_file)
-    out = given.out or _beside(root, "scores")
+    out = given.out or beside(root, "scores")
     if flags.dry_run:
         print(f"score: {len(given.files):,} files would be scored by {chosen} into {out}")
         return
@@ -90,11 +90,11 @@ def score(flags: Flags, run_dir: Path, given: Given) -> None:
     key = scoring.part_key(scoring.model_digest(chosen), given.files, settings)
     with watched(flags, "score") as meter:
         found = scoring.score_files(lambda: _loaded(chosen), given.files, out, system_of, options, key, meter)
-    _tell(
+    tell(
         flags,
         {"folder": str(out), **found},
         f"score: {found['scored']:,} of {found['rows']:,} rows scored{_cut(found)}"
-        f"{_drops(found['dropped'])}; {found['parts']:,} parts, {found['made']:,} of them now; {out}",
+        f"{drops(found['dropped'])}; {found['parts']:,} parts, {found['made']:,} of them now; {out}",
     )
 
 
@@ -118,16 +118,16 @@ def _pairs(flags: Flags, run_dir: Path, given: Given) -> None:
     from assay import plots
     from trainers import pairs
 
-    chosen, recipe, root = _model_of(run_dir, given, flags)
+    chosen, recipe, root = model_of(run_dir, given, flags)
     system_of = system_chooser(given.criteria, recipe.label.criteria_file)
     loaded = pairs.load(given.files, system_of, given.layout, flags.limit)
-    out = given.out or _beside(root, "pairs")
+    out = given.out or beside(root, "pairs")
     with watched(flags, "eval pairs") as meter:
         found = pairs.evaluate(
-            _loaded(chosen), loaded, out, _options(flags, given), _seed(flags, recipe), meter
+            _loaded(chosen), loaded, out, _options(flags, given), seed_of(flags, recipe), meter
         )
     plots.pairs(out, found)
-    _tell(flags, {"folder": str(out), **found}, f"eval pairs: {_headline(found)}; {out}")
+    tell(flags, {"folder": str(out), **found}, f"eval pairs: {_headline(found)}; {out}")
 
 
 def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
@@ -135,7 +135,7 @@ def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
     from assay import plots
     from trainers import pairs
 
-    chosen, recipe, root = _model_of(run_dir, given, flags)
+    chosen, recipe, root = model_of(run_dir, given, flags)
     files = given.files
     if not files:
         if root is None:
@@ -146,8 +146,8 @@ def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
     loaded = pairs.load(
         files, system_chooser(given.criteria, recipe.label.criteria_file), "pairs", flags.limit
     )
-    out = given.out or _beside(root, "robustness")
-    seed = _seed(flags, recipe)
+    out = given.out or beside(root, "robustness")
+    seed = seed_of(flags, recipe)
     # What made a pair takes the place of the subset, so that tables and plots go by it.
     loaded.requests = [
         dataclasses.replace(one, names={**one.names, "subset": made_by(one.names.get("made_by"))})
@@ -162,11 +162,11 @@ def _robustness(flags: Flags, run_dir: Path, given: Given) -> None:
     plots.robustness(out, found)
     words = ((found["hacks"], "pairs that mislead"), (found["plain"], "plain ones"))
     line = ", ".join(
-        f"{one['accuracy_ties_half']:.3f}{_ends(one['ci95'])} on {one['count']:,} {word}"
+        f"{one['accuracy_ties_half']:.3f}{ends(one['ci95'])} on {one['count']:,} {word}"
         for one, word in words
         if one["count"]
     )
-    _tell(flags, {"folder": str(out), **found}, f"eval robustness: accuracy {line}; {out}")
+    tell(flags, {"folder": str(out), **found}, f"eval robustness: accuracy {line}; {out}")
 
 
 def made_by(text: str | None) -> str:
@@ -204,20 +204,20 @@ def _best_of_k(flags: Flags, run_dir: Path, given: Given) -> None:
     from trainers import outcomes
 
     scored = outcomes.read(given.files, "logit")
-    ks = _numbers(given.ks) or outcomes.default_ks(scored)
+    ks = numbers(given.ks) or outcomes.default_ks(scored)
     found = outcomes.best_of_k(scored, ks, flags.seed or 0)
-    out = given.out or _beside(_run_of(run_dir), "best-of-k")
+    out = given.out or beside(run_of(run_dir), "best-of-k")
     _write(out, found)
     charts.best_of(out / "best_of.png", found)
     most = list(found["best_of"])[-1]
     row = found["best_of"][most]
     same = f"; in {found['one_score']:,} all scores are equal" if found["one_score"] else ""
-    _tell(
+    tell(
         flags,
         {"folder": str(out), **found},
-        f"eval best-of-k: best of {most} is right in {row['rm']:.3f}{_ends(row['ci95'])} of {row['tasks']:,} "
+        f"eval best-of-k: best of {most} is right in {row['rm']:.3f}{ends(row['ci95'])} of {row['tasks']:,} "
         f"tasks (random "
-        f"{row['random']:.3f}, oracle {row['oracle']:.3f}){same}{_drops(found['dropped'])}; {out}",
+        f"{row['random']:.3f}, oracle {row['oracle']:.3f}){same}{drops(found['dropped'])}; {out}",
     )
 
 
@@ -229,23 +229,23 @@ def _calibration(flags: Flags, run_dir: Path, given: Given) -> None:
     dev = outcomes.read(given.dev, given.scores) if given.dev else None
     before = outcomes.read(given.before, given.scores, outcomes=False) if given.before else None
     found = outcomes.calibrate(test, dev, before, given.scores, given.bins, flags.seed or 0)
-    out = given.out or _beside(_run_of(run_dir), "calibration")
+    out = given.out or beside(run_of(run_dir), "calibration")
     _write(out, found)
     charts.reliability(out / "reliability.png", found)
     spread = found["ci95"]
     parts = [
-        f"AUC {_shown(found['auc'])}{_ends(spread.get('auc'))}",
-        f"within instances {_shown(found['auc_instance'])}{_ends(spread.get('auc_instance'))}",
-        f"ECE {_shown(found['ece'])}{_ends(spread.get('ece'))}",
+        f"AUC {_shown(found['auc'])}{ends(spread.get('auc'))}",
+        f"within instances {_shown(found['auc_instance'])}{ends(spread.get('auc_instance'))}",
+        f"ECE {_shown(found['ece'])}{ends(spread.get('ece'))}",
     ]
     if "scaled" in found:
         parts.append(f"{_shown(found['scaled']['ece'])} at temperature {found['temperature']:.3g}")
     if "drift" in found:
         parts.append(f"largest change {found['drift']['largest']:.3g}")
-    _tell(
+    tell(
         flags,
         {"folder": str(out), **found},
-        f"eval calibration: {', '.join(parts)} on {found['used']:,} rows{_drops(found['dropped'])}; {out}",
+        f"eval calibration: {', '.join(parts)} on {found['used']:,} rows{drops(found['dropped'])}; {out}",
     )
 
 
@@ -304,13 +304,14 @@ def _folded(name: str) -> str:
     return " ".join(word for word in re.findall(r"[a-z0-9]+", name.lower()) if word != "and")
 
 
-def _run_of(run_dir: Path) -> Path | None:
+def run_of(run_dir: Path) -> Path | None:
+    """The run directory, where there is one."""
     return run_dir if (run_dir / "run.json").exists() else None
 
 
-def _model_of(run_dir: Path, given: Given, flags: Flags) -> tuple[str | Path, Recipe, Path | None]:
+def model_of(run_dir: Path, given: Given, flags: Flags) -> tuple[str | Path, Recipe, Path | None]:
     """The model, the recipe that its criteria stand in, and the run directory if there is one."""
-    root = _run_of(run_dir)
+    root = run_of(run_dir)
     saved = run_dir / "recipe.toml"
     start = flags.recipe or (saved if root and saved.exists() else None)
     recipe = (Recipe.load(start) if start else Recipe()).override(flags.settings or [])
@@ -333,13 +334,14 @@ def _loaded(model: str | Path) -> Scorer:
     try:
         from trainers.score import Scorer
     except ModuleNotFoundError as error:
-        raise _no_torch(error) from None
+        raise no_torch(error) from None
     return Scorer(model)
 
 
-def _no_torch(error: ModuleNotFoundError) -> AssayError:
+def no_torch(error: ModuleNotFoundError) -> AssayError:
+    """What to install where a package that a model needs is missing."""
     return AssayError(
-        f"a reward model needs {error.name}: install assay with its extra, `pip install 'assay[train]'`"
+        f"a model needs {error.name}: install assay with its extra, `pip install 'assay[train]'`"
     )
 
 
@@ -356,14 +358,20 @@ def _code() -> str:
     try:
         return code_digest(("trainers", "schemas"), libraries)
     except ModuleNotFoundError as error:
-        raise _no_torch(error) from None
+        raise no_torch(error) from None
 
 
-def _seed(flags: Flags, recipe: Recipe) -> int:
+def seed_of(flags: Flags, recipe: Recipe) -> int:
+    """The seed that is asked for, else the recipe's."""
     return recipe.seed if flags.seed is None else flags.seed
 
 
-def _beside(root: Path | None, name: str) -> Path:
+def beside(root: Path | None, name: str) -> Path:
+    """Where a run keeps results of an evaluation.
+
+    Raises:
+        AssayError: there is no run.
+    """
     if root is None:
         raise AssayError("no run directory to write into; give --out FOLDER")
     return root / "evaluations" / name
@@ -374,7 +382,12 @@ def _needs_files(given: Given, what: str) -> None:
         raise AssayError(f"{what} needs files: assay {what} FILE...")
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
+    """The numbers of `--k`.
+
+    Raises:
+        AssayError: they are none, or not from 1.
+    """
     try:
         found = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
@@ -397,15 +410,15 @@ def _write(out: Path, found: Mapping[str, Any]) -> None:
 
 
 def _headline(found: Mapping[str, Any]) -> str:
-    dropped = _cut(found) + _drops(found["dropped"])
+    dropped = _cut(found) + drops(found["dropped"])
     if "overall" not in found:
         score = found["score"] if "score" in found else found["mean"]
         return f"{found['layout']} {_shown(score)} on {found['scored']:,} prompts{dropped}"
     overall = found["overall"]
     ties = f"; {overall['ties']:,} ties" if overall["ties"] else ""
     return (
-        f"accuracy {_shown(overall['accuracy_ties_half'])}{_ends(overall['ci95'])}, strict "
-        f"{_shown(overall['accuracy'])}{_ends(overall['strict_ci95'])}, on {found['scored']:,} pairs"
+        f"accuracy {_shown(overall['accuracy_ties_half'])}{ends(overall['ci95'])}, strict "
+        f"{_shown(overall['accuracy'])}{ends(overall['strict_ci95'])}, on {found['scored']:,} pairs"
         f"{dropped}{ties}"
     )
 
@@ -414,7 +427,8 @@ def _shown(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
-def _ends(interval: Sequence[float] | None) -> str:
+def ends(interval: Sequence[float] | None) -> str:
+    """An interval as it stands behind its figure."""
     return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
 
 
@@ -422,7 +436,8 @@ def _cut(found: Mapping[str, Any]) -> str:
     return f", {found['cut']:,} of them cut to fit" if found["cut"] else ""
 
 
-def _drops(dropped: Mapping[str, int]) -> str:
+def drops(dropped: Mapping[str, int]) -> str:
+    """What was left out, as it stands at the end of a line."""
     if not dropped:
         return ""
     return f" ({', '.join(f'{count:,} x {reason}' for reason, count in sorted(dropped.items()))})"
@@ -438,5 +453,6 @@ def watched(flags: Flags, what: str) -> Iterator[Meter]:
         view.closed()
 
 
-def _tell(flags: Flags, found: Mapping[str, Any], line: str) -> None:
+def tell(flags: Flags, found: Mapping[str, Any], line: str) -> None:
+    """Print results: a line for a person, or one JSON object."""
     print(json.dumps(found, sort_keys=True) if flags.as_json else line)

@@ -152,6 +152,27 @@ def find(answer: str, asked: Asked) -> Found:
     return Found(program, () if program == answer else tuple(_pieces(answer, best[1])), fault)
 
 
+def script(answer: str, language: str) -> Found:
+    """The program in an answer that need define nothing by name: the longest fenced block in its language,
+    else the longest that does not say its language, else the text behind any thoughts."""
+    if not answer.strip():
+        return Found(answer, (), "empty")
+    begin = _after_thoughts(answer)
+    blocks = _blocks(answer, begin)
+    tagged = [block for block in blocks if _NAMES.get(block[2].lower()) == language]
+    chosen = tagged or [block for block in blocks if block[2].lower() not in _NAMES]
+    if not chosen:
+        if blocks:
+            return Found(answer, (), "other_language")
+        parts: tuple[tuple[int, int], ...] = ((begin, len(answer)),)
+    else:
+        # Of two versions of one length the last counts.
+        parts = _unindented(answer, max(chosen, key=lambda one: (one[1] - one[0], one[0])))
+    reading = _Reading(parts)
+    program = reading.text(answer)
+    return Found(program, () if program == answer else tuple(_pieces(answer, reading)), None)
+
+
 def _readings(answer: str, asked: Asked) -> Iterator[_Reading]:
     whole = (0, len(answer))
     yield _Reading((whole,))

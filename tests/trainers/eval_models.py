@@ -23,6 +23,25 @@ TEXTS = [
 ]
 
 
+def _learn(model: Any, tokenizer: PreTrainedTokenizerFast, learned: dict[str, str]) -> None:
+    talks = [
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}], tokenize=False
+        )
+        for prompt, answer in learned.items()
+    ]
+    batch = tokenizer(talks, padding=True, return_tensors="pt", add_special_tokens=False)
+    labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    model.train()
+    for _ in range(120):
+        loss = model(**batch, labels=labels).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.eval()
+
+
 def _tokenizer() -> PreTrainedTokenizerFast:
     return train_tokenizer(TEXTS * 8, 512)
 
@@ -58,12 +77,15 @@ def reward_model(folder: Path, max_length: int = 192, seed: int = 0) -> Path:
     return folder
 
 
-def policy(folder: Path, seed: int = 0, **other: Any) -> Path:
-    """A causal language model with random weights."""
-    tokenizer = _tokenizer()
+def policy(folder: Path, seed: int = 0, learned: dict[str, str] | None = None, **other: Any) -> Path:
+    """A causal language model with random weights, or one that has learned answers to prompts by heart."""
+    texts = [text for pair in (learned or {}).items() for text in pair]
+    tokenizer = train_tokenizer([*TEXTS, *texts] * 8, 512)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = Qwen3ForCausalLM(_config(tokenizer, **other))
+        if learned:
+            _learn(model, tokenizer, learned)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
