@@ -3,8 +3,9 @@
 In: a folder (or Hub id) of a sequence classifier with one label, and prompts with responses. Out: one
 float a response; only differences between responses to the same prompt mean something. Responses to
 one prompt share its computation where the model can be packed (`trainers.packing`), else they are padded.
-A score does not depend on what else is in the batch beyond float rounding. A model that cannot be
-loaded, a prompt that leaves no room and a score that is not finite raise `AssayError`.
+A score does not depend on what else is in the batch beyond float rounding. Weights and sums are float32, on a
+GPU where there is one. A model that cannot be loaded, a prompt that leaves no room and a score that is not
+finite raise `AssayError`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from transformers import AutoModelForSequenceClassification
 from schemas.errors import AssayError
 from trainers import attention
 from trainers.config import TrainConfig
-from trainers.data import Cutting, batches, cut_side, encode_sides, pad
+from trainers.data import Cutting, batches, cut_side, encode_sides
 from trainers.environment import quiet, reproducible
+from trainers.items import pad
 from trainers.packing import Ids, layout
 from trainers.tokenizer import first_line, load_tokenizer
 
@@ -60,7 +62,8 @@ class Scorer:
                 loaded: Any = AutoModelForSequenceClassification.from_pretrained(str(model), **how)
         except (OSError, ValueError, ImportError, SafetensorError) as error:
             raise AssayError(f"{model}: cannot be loaded as a reward model ({first_line(error)})") from None
-        self._model = loaded.eval()
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._model = loaded.eval().to(self._device)
         config: Any = loaded.config
         if config.num_labels != 1:
             raise AssayError(f"{model}: has {config.num_labels} labels; a reward model has one")
@@ -109,7 +112,10 @@ class Scorer:
         order = sorted(together.values(), key=lambda group: max(len(sequences[index]) for index in group))
         done = 0
         for part in batches([index for group in order for index in group], batch_size):
-            with torch.inference_mode(), reproducible(self._threads, seed=0):
+            with (
+                torch.inference_mode(),
+                reproducible(self._threads, seed=0, strict=self._device.type == "cpu"),
+            ):
                 scores[list(part)] = self._forward([sequences[index] for index in part], groups, part)
             done += len(part)
             if progress is not None:
@@ -123,7 +129,7 @@ class Scorer:
     ) -> NDArray[np.float64]:
         if self.why_padded:
             ids, mask = pad(sequences, self._pad_id)
-            logits = self._model(input_ids=ids, attention_mask=mask).logits
+            logits = self._model(input_ids=ids.to(self._device), attention_mask=mask.to(self._device)).logits
         else:
             # Neighbours of one group stand next to each other, so their order is that of the row.
             parts = itertools.groupby(
@@ -132,8 +138,8 @@ class Scorer:
             )
             row = layout([[sequence for _, sequence in part] for _, part in parts])
             hidden = attention.hidden_states(self._model.base_model, row)
-            logits = self._model.score(hidden[torch.from_numpy(row.last)])
-        found: NDArray[np.float64] = logits[:, 0].double().numpy()
+            logits = self._model.score(hidden[torch.from_numpy(row.last).to(self._device)])
+        found: NDArray[np.float64] = logits[:, 0].double().cpu().numpy()
         return found
 
     def cut_to(self, max_length: int) -> Cutting:
