@@ -154,8 +154,8 @@ LengthOption = Annotated[int, typer.Option(min=0, help="Tokens of a conversation
 @command_of(
     "eval",
     "Measure a model: the run's on its test pairs (`rm`), any on files of pairs (`pairs`) or on pairs that "
-    "mislead (`robustness`); scores with outcomes (`best-of-k`, `calibration`); how often one of k answers of "
-    "a policy passes (`pass-at-k`); or the criterion classifier.",
+    "mislead (`robustness`); scores with outcomes (`best-of-k`, `calibration`); how often one of k answers "
+    "of a policy passes (`pass-at-k`); or the criterion classifier.",
 )
 def evaluate(
     flags: Flags,
