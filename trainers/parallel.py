@@ -180,9 +180,8 @@ def joined(config: TrainConfig) -> Iterator[World]:
         if world.size == 1 or not lost:
             raise
         raise AssayError(
-            f"process {world.rank} of {world.size} lost the others ({first_line(error)}); the one that "
-            "stopped first says why"
-        ) from None
+            f"process {world.rank} of {world.size} lost the others; the one that stopped first says why"
+        ) from error
     finally:
         leave(world)
 
