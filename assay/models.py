@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.progress import Observer
+from assay import plots
+from assay.progress import Meter, Observer
 from assay.recipe import Recipe
 from assay.stages import code_digest
 from schemas import shards
@@ -132,7 +133,8 @@ class ModelResult:
                 return "eval: no test pairs"
             low, high = overall["ci95"]
             text = (
-                f"accuracy {overall['accuracy']:.3f} [{low:.3f}, {high:.3f}] on {self.facts['pairs']:,} pairs"
+                f"accuracy {overall['accuracy']:.3f} [{low:.3f}, {high:.3f}], strict "
+                f"{overall['accuracy_strict']:.3f}, on {self.facts['pairs']:,} pairs"
             )
             return f"eval: {text}; {self.seconds:.1f} s"
         return f"train: done; {self.seconds:.1f} s"
@@ -183,6 +185,7 @@ def train(run: RunDir, recipe: Recipe, view: Observer, asked: Asked = Asked()) -
         run_training(
             recipe.train, list(inputs), out, dev_shards=list(dev), key=key, progress=told, resume=resume
         )
+    plots.training(out)
     return ModelResult("train", "made", recorded(marker), time.monotonic() - began)
 
 
@@ -238,8 +241,10 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
         return ModelResult("eval", "already", recorded(out / "results.json"), time.monotonic() - began)
     shutil.rmtree(out, ignore_errors=True)
 
+    meter = Meter(view, "eval", "items")
+
     def told(facts: dict[str, Any]) -> None:
-        _told(view, "eval", facts)
+        meter(facts["done"], facts["total"])
 
     if recipe.train.objective == "bt":
         from trainers.evaluate import evaluate as evaluate_pairs
@@ -249,5 +254,6 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
         from trainers.held_out import evaluate as evaluate_rows
 
         results = evaluate_rows(model, list(shards_in), out, progress=told)
+    plots.model(out, results)
     shards.write_text(out / "run.json", json.dumps({"key": key}) + "\n")
     return ModelResult("eval", "made", results, time.monotonic() - began)

@@ -164,7 +164,7 @@ def _of_model(flags: Flags, run_dir: Path, given: scoring.Given, wanted: Wanted)
     out.mkdir(parents=True, exist_ok=True)
     with Journal(out / JOURNAL, _key(chosen, how, seed)) as journal:
         work = Work(chosen, how, seed, wanted.samples, journal, Judge(recipe, flags.workers))
-        with scoring.watched(flags, "eval pass-at-k") as meter:
+        with scoring.watched(flags, "eval pass-at-k", "answers") as meter:
             rows, more = work.all(asked, meter)
     left_out += more
     if not rows:

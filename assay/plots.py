@@ -47,8 +47,13 @@ def robustness(out: Path, found: Mapping[str, Any]) -> None:
 
 
 def model(out: Path, found: Mapping[str, Any]) -> None:
-    """Charts of `eval rm`, whose accuracies count ties half under the name `accuracy`."""
-    if not found["pairs"]:
+    """Charts of `eval rm`: of a reward model of pairs, whose accuracies count ties half under the name
+    `accuracy`, those of `pairs`; of a verifier its reliability and best of k."""
+    if found.get("reliability"):
+        charts.reliability(out / "reliability.png", found)
+    if found.get("best_of"):
+        charts.best_of(out / "best_of.png", found)
+    if "overall" not in found or not found["pairs"]:
         return
     whole = ("all pairs", found["overall"])
     baselines = [(name, {**row, "hollow": True}) for name, row in found["baselines"].items()]

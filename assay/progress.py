@@ -186,8 +186,8 @@ class Live(_Counted):
 class Meter:
     """How far work over a known number of rows is, as notes of a view: percent, rows a second, time left."""
 
-    def __init__(self, view: Observer, what: str) -> None:
-        self._view, self._what = view, what
+    def __init__(self, view: Observer, what: str, unit: str = "rows") -> None:
+        self._view, self._what, self._unit = view, what, unit
         self._begun = self._told = time.monotonic()
 
     def __call__(self, done: int, total: int | None, made: int | None = None) -> None:
@@ -205,7 +205,7 @@ class Meter:
         if total:
             text += f" ({done / total:.0%})"
         if fresh:
-            text += f", {rate:,.1f} rows/s"
+            text += f", {rate:,.1f} {self._unit}/s"
             if total and done < total:
                 text += f", about {(total - done) / rate:,.0f} s left"
         self._view.note(text)

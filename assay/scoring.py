@@ -444,11 +444,11 @@ def drops(dropped: Mapping[str, int]) -> str:
 
 
 @contextlib.contextmanager
-def watched(flags: Flags, what: str) -> Iterator[Meter]:
+def watched(flags: Flags, what: str, unit: str = "rows") -> Iterator[Meter]:
     """What shows on standard error how far work is; gone when it ends."""
     view = observer(flags.as_json)
     try:
-        yield Meter(view, what)
+        yield Meter(view, what, unit)
     finally:
         view.closed()
 

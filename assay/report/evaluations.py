@@ -55,6 +55,30 @@ def _about(data: Mapping[str, Any]) -> Facts:
     }
 
 
+def held_out(data: Mapping[str, Any]) -> Facts | None:
+    """Charts and tables of what a model of another objective than pairs' is measured by (`eval rm`); None for
+    a file that does not name its objective."""
+    objective = data.get("objective")
+    if not isinstance(objective, str):
+        return None
+    told = [
+        [name(key.replace("_", " "), 40), value]
+        for key, raw in list(data.items())[:_GROUPS]
+        if key not in ("rows", "kept") and (value := number(raw)) is not None
+    ]
+    rows = count(data.get("kept"))
+    caption = f"Held-out rows, objective {name(objective, 40)}" + (f": {rows:,}" if rows is not None else "")
+    tables = [_table(caption, [("Measure", "text"), ("Value", "number")], told)] if told else []
+    drawn: list[Facts] = []
+    if "reliability" in data:
+        drawn += _calibration(data)["charts"]
+    if "best_of" in data:
+        picked = _best_of_k(data)
+        drawn += picked["charts"]
+        tables += picked["tables"]
+    return {"charts": drawn, "tables": tables}
+
+
 def _share(value: Any) -> float | None:
     found = number(value)
     return float(found) if found is not None and 0 <= found <= 1 else None

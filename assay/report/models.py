@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from assay.report.evaluations import held_out
 from assay.report.plain import count, name, number, parse_json, read_text
 
 MODELS = 12
@@ -131,9 +132,10 @@ def _result(value: Any) -> dict[str, Any] | None:
     }
 
 
-def _evaluation(path: Path, notes: list[str]) -> dict[str, Any] | None:
-    """An evaluation's numbers, or None when there is none that can be used."""
+def _results(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    """The content of an evaluation's file, or None when there is none that can be read."""
     text, problem = read_text(path, _RESULTS_BYTES)
+    data: Any = None
     if text is not None:
         data, problem = parse_json(text)
         if problem is None and not isinstance(data, dict):
@@ -141,8 +143,11 @@ def _evaluation(path: Path, notes: list[str]) -> dict[str, Any] | None:
     if problem is not None:
         notes.append(f"eval/results.json {problem}; evaluate the model again")
         return None
-    if text is None:
-        return None
+    return data if isinstance(data, dict) else None
+
+
+def _evaluation(data: dict[str, Any], notes: list[str]) -> dict[str, Any] | None:
+    """An evaluation's numbers, or None when they cannot be used."""
     overall = _result(data.get("overall"))
     if overall is None:
         notes.append("eval/results.json has no overall accuracy between 0 and 1; evaluate the model again")
@@ -173,10 +178,18 @@ def models(root: Path) -> list[dict[str, Any]]:
     for folder in folders[:MODELS]:
         notes: list[str] = []
         training = curves(folder / "train.jsonl", notes)
-        evaluation = _evaluation(folder / "eval" / "results.json", notes)
+        results = _results(folder / "eval" / "results.json", notes)
+        other = None if results is None else held_out(results)
+        evaluation = None if results is None or other is not None else _evaluation(results, notes)
         if len(folders) > MODELS and folder == folders[0]:
             notes.append(f"{len(folders)} models are in this run; the first {MODELS} are shown")
         found.append(
-            {"name": name(folder.name), "training": training, "evaluation": evaluation, "notes": notes}
+            {
+                "name": name(folder.name),
+                "training": training,
+                "evaluation": evaluation,
+                "held_out": other,
+                "notes": notes,
+            }
         )
     return found

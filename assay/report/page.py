@@ -236,6 +236,8 @@ def _model_view(charts: svg.Charts, model: dict[str, Any]) -> dict[str, Any]:
         ]
         rows = [row for _, group in view["groups"] for row in group]
         view["whiskers"] = charts.whiskers(f"Accuracy of {model['name']} with 95 % intervals", rows)
+    if model["held_out"]:
+        view["held_out"] = _evaluation_view(charts, model["held_out"])
     return view
 
 

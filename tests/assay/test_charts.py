@@ -151,6 +151,28 @@ def test_a_chart_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_each_layout_of_pairs_has_its_charts(tmp_path: Path) -> None:
+    two = {
+        "layout": "rewardbench2",
+        "score": 0.5,
+        "ci95": {"Math": [0.2, 0.8], "score": None},
+        "by_subset": {"Math": {"prompts": 3, "score": 0.5}},
+    }
+    levels = dict.fromkeys(("easy", "normal", "hard", "mean"), 0.5)
+    part = {**levels, "prompts": 2, "ci95": {level: [0.1, 0.9] for level in levels}}
+    styles = {"layout": "rm-bench", "by_domain": {"code": part}, **part}
+    for name, found in (("two", two), ("styles", styles)):
+        (tmp_path / name).mkdir()
+        plots.pairs(tmp_path / name, found)
+    assert [path.name for path in sorted(tmp_path.rglob("*.png"))] == ["by_domain.png", "by_subset.png"]
+
+
+def test_a_verifier_has_its_reliability_and_best_of_k(tmp_path: Path) -> None:
+    plots.model(tmp_path, {"reliability": BINS, "ece": 0.1, "best_of": PICKS})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best_of.png", "reliability.png"]
+    plots.model(tmp_path / "none", {"objective": "kto", "auc": 0.5})
+
+
 def test_a_training_log_becomes_its_curves(tmp_path: Path) -> None:
     lines = [
         {"event": "step", "step": n, "loss": 1 / n, "lr": 1e-3, "accuracy": 0.5, "grad_norm": 1.0}

@@ -80,6 +80,27 @@ def test_each_kind_is_shown_with_a_chart_and_a_table(kind: str, told: list[str],
     json.dumps(facts, allow_nan=False)
 
 
+def test_a_model_of_another_objective_shows_its_own_measures(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    folder = run.root / "models" / "verifier" / "eval"
+    folder.mkdir(parents=True)
+    result = {
+        "objective": "yesno",
+        "kept": 40,
+        "answered": 0.4375,
+        "auc": 0.71,
+        "reliability": BINS,
+        "best_of": RESULTS["best-of-k"]["best_of"],
+    }
+    (folder / "results.json").write_text(json.dumps(result))
+    facts = collect(run)
+    assert facts["models"][0]["notes"] == []
+    section = render(facts).split('<section id="models">')[1].split("</section>")[0]
+    for text in ("objective yesno: 40", "answered", "0.4375", "41.0%"):
+        assert text in section
+    assert section.count("<svg") == 2
+
+
 def test_a_run_without_evaluations_has_no_section(tmp_path: Path) -> None:
     assert 'id="evaluations"' not in render(collect(new_run(tmp_path / "run")))
 
