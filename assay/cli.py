@@ -81,6 +81,10 @@ def train(
     ] = "rm",
     data: DataOption = None,
     dev: DevOption = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Settings of a published model, see `assay presets`; --set changes them."),
+    ] = None,
     processes: Annotated[
         int, typer.Option(min=1, help="Processes that train together, one a GPU where there are some.")
     ] = 1,
@@ -106,10 +110,12 @@ def train(
         from assay import criteria
         from schemas.errors import AssayError
 
-        if data or dev or resume_changed or processes > 1:
-            raise AssayError("--data, --dev, --processes and --resume-changed do not go with `criteria`")
-        given = {"backend": backend, "model": encoder}
-        named = {name: value for name, value in given.items() if value is not None}
+        if data or dev or preset or resume_changed or processes > 1:
+            raise AssayError(
+                "--data, --dev, --preset, --processes and --resume-changed do not go with `criteria`"
+            )
+        chosen = {"backend": backend, "model": encoder}
+        named = {name: value for name, value in chosen.items() if value is not None}
         asked = dataclasses.replace(flags, settings=[*inline("criteria", named), *(flags.settings or [])])
         criteria.train(asked, run_dir, annotated or [], out)
         return
@@ -117,6 +123,11 @@ def train(
     from assay.models import Asked
     from assay.session import Session
 
+    if preset is not None:
+        from assay.presets import settings
+
+        given = inline("train", settings(preset))
+        flags = dataclasses.replace(flags, settings=[*given, *(flags.settings or [])])
     beside = Asked(tuple(data or ()), tuple(dev or ()), out, processes, resume_changed)
     # What is trained on may come from elsewhere, and then there need be no run yet.
     with Session(flags, run_dir, create=bool(data)) as session:
@@ -130,6 +141,18 @@ def _only_criteria(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise AssayError(f"--{name} goes with `criteria`: assay train criteria, or assay eval criteria")
+
+
+@app.command("presets", help="List training settings of published models, and the hardware they need.")
+def list_presets(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = False,
+) -> None:
+    """Print the presets."""
+    from assay.presets import show
+
+    show(as_json)
 
 
 ModelOption = Annotated[

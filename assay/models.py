@@ -196,15 +196,37 @@ def planned(run: RunDir, recipe: Recipe, stage: str, asked: Asked) -> tuple[dict
         AssayError: there is nothing that it could read.
     """
     table = _MODELS[recipe.train.objective][0]
+    split = "train" if stage == "train" else "test"
     if stage == "train" and asked.data:
-        import pyarrow.parquet as pq
-
-        rows = sum(pq.read_metadata(path).num_rows for path in _given(asked.data))
+        paths = list(_given(asked.data))
+    elif not table:
+        raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
     else:
-        if not table:
-            raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
-        rows = sum(part.sidecar.rows for part in run.parts(table, "train" if stage == "train" else "test"))
-    return {"rows": rows}, f"{rows:,} {table or 'rows'}"
+        paths = [part.path for part in run.parts(table, split)]
+    rows, size = _sizes(paths)
+    told = f"{rows:,} {table or 'rows'}"
+    if stage != "train":
+        return {"rows": rows}, told
+    from assay import presets
+
+    needs = presets.planned(recipe.train, size)
+    return {"rows": rows, "needs": needs}, f"{told}; {presets.in_words(needs)}"
+
+
+def _sizes(paths: Sequence[Path]) -> tuple[int, int]:
+    """Rows of shards, and bytes of their columns before compression."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = size = 0
+    for path in paths:
+        try:
+            facts = pq.read_metadata(path)
+        except (OSError, pa.ArrowException) as error:
+            raise AssayError(f"{path}: cannot be read as Parquet ({error})") from None
+        rows += facts.num_rows
+        size += sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+    return rows, size
 
 
 def forget(target: Path) -> None:
