@@ -97,7 +97,9 @@ class Segments:
             full = torch.full((queries, most + queries), -math.inf, dtype=like.dtype, device=like.device)
             self._biases[kind] = full.triu(most + 1)
         # Whether a key is seen depends on how far it is from the query only: one table does for all.
-        return self._biases[kind][:length, most - before : most + length]
+        part = self._biases[kind][:length, most - before : most + length]
+        # Kernels on CUDA want it to begin at a multiple of 16 bytes, as new memory does.
+        return part.clone(memory_format=torch.contiguous_format) if part.is_cuda else part
 
     def plan(self, device: torch.device) -> Plan:
         """See `Plan`."""
