@@ -42,7 +42,7 @@ from trainers.fit import Fit
 from trainers.folder import check_place, replacing, tidy, work_folder, writable
 from trainers.items import Item
 from trainers.log import Progress
-from trainers.model import RewardModel, build
+from trainers.model import RewardModel, build, use_liger
 from trainers.objectives.base import Account, Objective
 from trainers.tokenizer import load_tokenizer, train_tokenizer
 from trainers.world import World
@@ -144,7 +144,8 @@ class _Run:
         with quiet(), reproducible(config.threads, seed, strict=self.world.device.type == "cpu"):
             tokenizer, rows, dev_rows = self._rows(shards, dev_shards)
             found = self._encode(rows, dev_rows, tokenizer, [*shards, *dev_shards], len(shards))
-            model = parallel.materialise(lambda: self._model(tokenizer), self.world, config)
+            prepare = use_liger if config.liger else None
+            model = parallel.materialise(lambda: self._model(tokenizer), self.world, config, prepare)
             layout, why_padded = model.layout, model.why_padded
             self.engine = Engine(
                 model,

@@ -244,3 +244,23 @@ def _load(source: str, scored: bool, vocabulary: bool) -> RewardModel:
     return RewardModel(
         causal.base_model, causal.get_output_embeddings() if vocabulary else None, scored=scored
     )
+
+
+def use_liger(model: RewardModel) -> None:
+    """Let Liger's kernels compute norms, rotations and MLPs; weights stay as they are.
+
+    Raises:
+        AssayError: there is no GPU, the package is missing, or it does not know the architecture.
+    """
+    if not torch.cuda.is_available():
+        raise AssayError("train.liger: Liger's kernels need a GPU, and there is none; set it to false")
+    try:
+        from liger_kernel.transformers import _apply_liger_kernel_to_instance
+    except ImportError:
+        raise AssayError("train.liger: liger-kernel is not installed; pip install liger-kernel") from None
+    kind = model.trunk.config.get_text_config().model_type
+    before = [module.forward for module in model.trunk.modules()]
+    # Losses are our own, of the tokens that count only.
+    _apply_liger_kernel_to_instance(model=model.trunk, cross_entropy=False, fused_linear_cross_entropy=False)
+    if before == [module.forward for module in model.trunk.modules()]:
+        raise AssayError(f"train.liger: Liger has no kernels for {kind}; set it to false")

@@ -221,3 +221,28 @@ def test_a_model_that_is_not_there_gives_one_line(tmp_path: Path) -> None:
     with pytest.raises(AssayError, match="missing: no tokenizer can be loaded") as caught:
         train(config, [shard(tmp_path / "a.parquet", made_pairs(8))], tmp_path / "rm")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_kernels_that_need_a_gpu_are_refused_without_one(tmp_path: Path) -> None:
+    path = shard(tmp_path / "a.parquet", made_pairs(8))
+    for changes, said in (
+        ({"liger": True}, r"train\.liger: Liger's kernels need a GPU"),
+        ({"attention": "varlen"}, r"train\.attention: varlen cannot be used"),
+    ):
+        with pytest.raises(AssayError, match=said):
+            train(TrainConfig.from_mapping({**TINY, **changes}), [path], tmp_path / "rm")
+
+
+def test_steps_are_logged_to_tensorboard_too(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    path = shard(tmp_path / "a.parquet", made_pairs(12))
+    config = TrainConfig.from_mapping({**TINY, "max_steps": 3, "trackers": ["tensorboard"]})
+    train(config, [path], tmp_path / "rm")
+    found = EventAccumulator(str(tmp_path / "rm.logs" / "tensorboard"))
+    found.Reload()
+    losses = [event.value for event in found.Scalars("step/loss")]
+    assert losses == pytest.approx(
+        [line["loss"] for line in lines_of(tmp_path / "rm") if line["event"] == "step"]
+    )
