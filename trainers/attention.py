@@ -84,6 +84,21 @@ def segment_attention(
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **other
         )
+    result: Tensor = _apart(query, key, value, attention_mask, segments, kernel, dropout, scaling, other)
+    return result, None
+
+
+def _checked(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    segments: Segments,
+    kernel: Kernel | None,
+    dropout: float,
+    scaling: float | None,
+    other: dict[str, Any],
+) -> Tensor:
     if attention_mask is not None or query.shape[:1] != (1,) or query.shape[2] != sum(segments.lengths):
         raise AssayError("attention over segments: the segments are not those of this batch")
     window = other.get("sliding_window")
@@ -95,11 +110,10 @@ def segment_attention(
     for name in _UNSUPPORTED:
         if other.get(name) is not None:
             raise AssayError(f"attention over segments: {name} is not supported; use the padded layout")
-    result: Tensor = _packed(query, key, value, segments, kernel, dropout, scaling)
-    return result, None
+    return _packed(query, key, value, segments, kernel, dropout, scaling)
 
 
-def _packed_row(
+def _packed(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -139,9 +153,9 @@ def _packed_row(
     return torch.cat(outputs, dim=2).transpose(1, 2)
 
 
-# A compiled block calls it as it is: every row has other lengths, and each would be compiled anew.
+# A compiled block calls it as it is: every row has other segments, and each would be compiled anew.
 _compiler: Any = torch.compiler
-_packed: Any = _compiler.disable(_packed_row)
+_apart: Any = _compiler.disable(_checked)
 
 
 def _repeat(heads: Tensor, times: int) -> Tensor:
@@ -270,7 +284,7 @@ def check(kernel: Kernel, heads: int, key_heads: int, size: int) -> str:
     def results(used: Kernel | None, kind: torch.dtype) -> list[Tensor]:
         # Both begin with numbers that half precision holds.
         inputs = [torch.from_numpy(one).to(dtype).to(kernel.device, kind).requires_grad_() for one in made]
-        output = _packed_row(inputs[0], inputs[1], inputs[2], segments, used, 0.0, None)
+        output = _packed(inputs[0], inputs[1], inputs[2], segments, used, 0.0, None)
         gradients = torch.autograd.grad(output, inputs, weights.to(dtype).to(kernel.device, kind))
         return [output.detach(), *gradients]
 

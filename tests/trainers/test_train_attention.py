@@ -623,10 +623,36 @@ def test_a_model_that_sees_one_key_too_few_fails_the_probe_in_any_precision(
     torch.manual_seed(0)
     config = Qwen3Config(**SIZES, num_key_value_heads=2, head_dim=16)
     trunk = AutoModel.from_config(config, dtype=dtype)
-    whole = attention._packed_row
+    whole = attention._packed
 
     def short(query: Tensor, key: Tensor, value: Tensor, segments: Segments, *more: Any) -> Tensor:
         return whole(query, key.roll(1, dims=2), value.roll(1, dims=2), segments, *more)
 
     monkeypatch.setattr(attention, "_packed", short)
     assert attach(trunk, 64).startswith("a packed row gives it other hidden states")
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+def test_compiled_blocks_attend_as_others_do_whatever_the_lengths_of_a_row() -> None:
+    trunk = made("qwen3")
+    assert attach(trunk, 64) == ""
+    other = layout([[np.arange(5, dtype=np.int32)], [np.arange(3, dtype=np.int32)]])
+    wanted = [gradients_of(trunk, row) for row in (rows(), other)]
+    compiled: list[object] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        # The compiler's own would take a minute; what it is given is the same.
+        compiled.append(graph)
+        return graph
+
+    for block in trunk.layers:
+        block.forward = torch.compile(block.forward, backend=backend)
+    for row, (states, gradients) in zip((rows(), other), wanted, strict=True):
+        again, others = gradients_of(trunk, row)
+        torch.testing.assert_close(again, states)
+        for one, two in zip(gradients, others, strict=True):
+            torch.testing.assert_close(one, two)
+    count = len(compiled)
+    for size in range(10, 20):
+        gradients_of(trunk, layout([[np.arange(size, dtype=np.int32)]] * (size - 9)))
+    assert len(compiled) == count, "rows of other lengths are compiled anew"
