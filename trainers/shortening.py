@@ -79,7 +79,11 @@ Measure = Callable[[Sequence[str]], list[Piece]]
 
 
 class Middle:
-    """The messages between a task and the question, measured once, to be shortened to several rooms."""
+    """The messages between a task and the question, measured once, to be shortened to several rooms.
+
+    Attributes:
+        cost: tokens of all of them, about, at least 1.
+    """
 
     def __init__(self, messages: Sequence[Message], measure: Measure, most: int, overhead: int) -> None:
         """
@@ -105,6 +109,7 @@ class Middle:
         self._short = min(512, max(16, most // 64))
         self._short_costs = [self._cost(number, self._short) for number in range(len(self._turns))]
         self._costs = [self._cost(number, most + 1) for number in range(len(self._turns))]
+        self.cost = max(1, sum(self._cost(number, 1 << 40) for number in range(len(self._turns))))
 
     def _cost(self, number: int, room: int) -> int:
         """Tokens of a turn whose texts keep `room` tokens each."""

@@ -166,6 +166,16 @@ class _Talk:
         return [*start, task, *messages, self.last]
 
 
+@dataclasses.dataclass(slots=True)
+class _Trial:
+    """An attempt that is being shortened: its tokens without a middle, and the room that is tried next."""
+
+    talk: _Talk
+    middle: Middle
+    least: Ids
+    room: int
+
+
 class Renderer:
     """Makes token sequences of attempts.
 
@@ -218,55 +228,77 @@ class Renderer:
 
     def _chunk(self, attempts: Sequence[Attempt]) -> list[Encoded | Drop]:
         found: dict[int, Encoded | Drop] = {}
-        whole: dict[int, str] = {}
-        talks = [_Talk.of(attempt, self.question, self._breaker) for attempt in attempts]
-        for number, talk in enumerate(talks):
+        # What is too long, and its tokens where these are known.
+        long: dict[int, int] = {}
+        talks = {n: _Talk.of(one, self.question, self._breaker) for n, one in enumerate(attempts)}
+        for number, talk in talks.items():
             if not talk.opening:
                 found[number] = Drop(talk.idx, "no_task", "no message is the user's")
             elif self._surely_long(talk):
-                found[number] = self._shortened(talk)
+                long[number] = 0
+        left = {n: (talk, talk.middle, 0) for n, talk in talks.items() if n not in found and n not in long}
+        for number, ids in self._measured(left).items():
+            if isinstance(ids, Drop):
+                found[number] = ids
+            elif len(ids) <= self.max_length:
+                found[number] = Encoded(ids, False)
             else:
-                text = self._render(talk, talk.middle, 0)
-                if isinstance(text, Drop):
-                    found[number] = text
-                else:
-                    whole[number] = text
-        tokens = self._tokens([(text, talks[number].mark) for number, text in whole.items()])
-        for number, ids in zip(whole, tokens, strict=True):
-            fits = len(ids) <= self.max_length
-            found[number] = Encoded(ids, False) if fits else self._shortened(talks[number])
-        return [found[number] for number in range(len(talks))]
+                long[number] = len(ids)
+        found |= self._shortened({number: (talks[number], whole) for number, whole in long.items()})
+        return [found[number] for number in sorted(found)]
 
     def _surely_long(self, talk: _Talk) -> bool:
         """Whether most of a conversation would be tokenised for nothing."""
         most = 2 * _CHARS_A_TOKEN * self.max_length
         return talk.characters > most or len(talk.middle) > self.max_length
 
-    def _shortened(self, talk: _Talk) -> Encoded | Drop:
-        """An attempt that is too long, without some of its middle."""
-        least = self._measured(talk, [], len(talk.middle))
-        if isinstance(least, Drop):
-            return least
-        most = self.max_length - len(least)
-        if most < 0:
-            why = f"system, task, patch and question have {len(least)} tokens of {self.max_length}"
-            return Drop(talk.idx, "too_long", f"{why}; raise train.max_length")
-        middle = Middle(talk.middle, self._pieces, self.max_length, self._overhead)
-        room = most
-        for _ in range(_ROUNDS):
-            messages, lost, cost = middle.fit(room)
-            ids = self._measured(talk, messages, lost)
-            if isinstance(ids, Drop):
-                return ids
-            if len(ids) <= self.max_length:
-                return Encoded(ids, lost > 0 or tuple(messages) != talk.middle)
-            # The estimate was too low by about this factor.
-            room = max(0, min(room, cost) * most // max(1, len(ids) - len(least)) - 2)
-        return Encoded(least, bool(talk.middle))
+    def _shortened(self, talks: Mapping[int, tuple[_Talk, int]]) -> dict[int, Encoded | Drop]:
+        """Attempts that are too long, without some of their middles; with each its tokens, 0 if not known.
 
-    def _measured(self, talk: _Talk, messages: Sequence[Message], lost: int) -> Ids | Drop:
-        text = self._render(talk, messages, lost)
-        return text if isinstance(text, Drop) else self._tokens([(text, talk.mark)])[0]
+        All are tried together, since a tokenizer takes many texts at once faster than one by one.
+        """
+        found: dict[int, Encoded | Drop] = {}
+        trials: dict[int, _Trial] = {}
+        empty = {number: (talk, (), len(talk.middle)) for number, (talk, _) in talks.items()}
+        for number, least in self._measured(empty).items():
+            talk, whole = talks[number]
+            if isinstance(least, Drop):
+                found[number] = least
+            elif len(least) > self.max_length:
+                why = f"system, task, patch and question have {len(least)} tokens of {self.max_length}"
+                found[number] = Drop(talk.idx, "too_long", f"{why}; raise train.max_length")
+            else:
+                middle = Middle(talk.middle, self._pieces, self.max_length, self._overhead)
+                most = self.max_length - len(least)
+                # By how much estimates of its costs are too low, and a little more, which may save a round.
+                room = most * 199 * middle.cost // (200 * max(middle.cost, whole - len(least)))
+                trials[number] = _Trial(talk, middle, least, room)
+        for _ in range(_ROUNDS):
+            tries = {number: trial.middle.fit(trial.room) for number, trial in trials.items()}
+            wanted = {n: (trials[n].talk, kept, lost) for n, (kept, lost, _) in tries.items()}
+            for number, ids in self._measured(wanted).items():
+                kept, lost, cost = tries[number]
+                trial = trials[number]
+                if isinstance(ids, Drop):
+                    found[number] = ids
+                elif len(ids) <= self.max_length:
+                    found[number] = Encoded(ids, lost > 0 or tuple(kept) != trial.talk.middle)
+                else:
+                    # The estimate was too low by about this factor.
+                    fixed = len(trial.least)
+                    room = min(trial.room, cost) * (self.max_length - fixed) // max(1, len(ids) - fixed)
+                    trial.room = max(0, room - 2)
+                    continue
+                del trials[number]
+        left = {n: Encoded(trial.least, bool(trial.talk.middle)) for n, trial in trials.items()}
+        return {**found, **left}
+
+    def _measured(self, talks: Mapping[int, tuple[_Talk, Sequence[Message], int]]) -> dict[int, Ids | Drop]:
+        """Tokens of attempts with these messages between task and question, and so many left out."""
+        texts = {number: self._render(*one) for number, one in talks.items()}
+        whole = {number: text for number, text in texts.items() if not isinstance(text, Drop)}
+        tokens = iter(self._tokens([(text, talks[number][0].mark) for number, text in whole.items()]))
+        return {n: text if isinstance(text, Drop) else next(tokens) for n, text in texts.items()}
 
     def _render(self, talk: _Talk, messages: Sequence[Message], lost: int) -> str | Drop:
         """The text of an attempt with these messages between its task and the question."""
