@@ -199,9 +199,8 @@ class Meter:
         self._told = now
         fresh = done if made is None else made
         rate = fresh / max(now - self._begun, 1e-9)
-        text = (
-            f"{self._what}: {done:,} rows" if total is None else f"{self._what}: {done:,} of {total:,} rows"
-        )
+        of = "" if total is None else f" of {total:,}"
+        text = f"{self._what}: {done:,}{of} {self._unit}"
         if total:
             text += f" ({done / total:.0%})"
         if fresh:
