@@ -17,7 +17,8 @@ from loopback_hub import TOKEN, File, LoopbackHub, Repo
 from push_runs import candidate, new_run, pair, plan, put
 
 from schemas.errors import AssayError
-from schemas.hub import Contents, PublishResult, check_names, contents, publish
+from schemas.hub import Contents, PublishResult, check_names
+from schemas.hub_datasets import DATASET, contents, publish
 from schemas.rundir import RunDir, outputs_of
 
 NAME = "me/pairs"
@@ -145,6 +146,22 @@ def test_shards_that_the_run_no_longer_has_are_deleted(run: RunDir, hub: Loopbac
     result = push(run, hub)
     assert result.deleted == ("pairs/train/part-b.parquet",)
     assert "pairs/train/part-b.parquet" not in hub.repos[NAME].head.files
+
+
+def test_an_upload_of_many_files_gives_the_same_as_one_of_few(
+    run: RunDir, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schemas.hub._COMMIT_FILES", 1)
+    assert len(push(run, hub).uploaded) == 5
+    repo = hub.repos[NAME]
+    repo.commit("add a picture", {**repo.head.files, "pairs/train/deep/part-x.parquet": File.of(b"x", False)})
+    run.retire("build", outputs_of("pairs"), keep=["a"])
+    result = push(run, hub)
+    assert result.deleted == ("pairs/train/part-b.parquet",)
+    assert set(repo.head.files) - {".gitattributes"} == {
+        *("README.md", "recipe.toml", "pairs/train/part-a.parquet", "pairs/test/part-a.parquet"),
+        "pairs/train/deep/part-x.parquet",
+    }
 
 
 def test_files_of_others_beside_a_published_run_stay(run: RunDir, hub: LoopbackHub) -> None:
@@ -378,10 +395,10 @@ def test_contents_count_every_byte(run: RunDir, hub: LoopbackHub) -> None:
 @pytest.mark.parametrize("name", ["pairs", "a/b/c", "me/", "/x", "me/a--b", "me/a..b", "me/.x", "me/x.git"])
 def test_bad_dataset_ids_are_refused(name: str) -> None:
     with pytest.raises(AssayError, match="OWNER/NAME"):
-        check_names(name)
+        check_names(name, DATASET)
 
 
 @pytest.mark.parametrize("tag", ["", "-x", "a b", "a..b", "a/b", "v1.", "x.lock", "a\n"])
 def test_bad_tags_are_refused(tag: str) -> None:
     with pytest.raises(AssayError, match="not a tag"):
-        check_names(NAME, tag)
+        check_names(NAME, DATASET, tag)
