@@ -73,6 +73,7 @@ class TrajectoryVerifier:
         max_length: int = 0,
         pass_tokens: int = 0,
         device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         """Load a verifier.
 
@@ -81,6 +82,7 @@ class TrajectoryVerifier:
             max_length: most tokens of a trajectory; 0 takes what it was trained with.
             pass_tokens: most tokens of a forward pass, unless one trajectory has more; 0 is 8 * `max_length`.
             device: where to compute; None is the accelerator, if there is one.
+            dtype: type to compute in; None is float32 on a CPU, and elsewhere that of the model's files.
 
         Raises:
             AssayError: it is not there or no verifier, its files contradict each other, or it reads fewer
@@ -116,13 +118,18 @@ class TrajectoryVerifier:
             loaded = build(config, tokenizer, scored=False)
         self.why_padded = loaded.why_padded
         self._engine = Engine(
-            loaded.to(self.device),
+            loaded.to(self.device, dtype or self._dtype(model)),
             Alone(self.device),
             Verifier(config),
             layout=loaded.layout,
             pass_tokens=config.pass_tokens,
             pad_id=int(tokenizer.pad_token_id or 0),
         )
+
+    def _dtype(self, model: str | Path) -> torch.dtype:
+        named = (_file(model, "config.json") or {}).get("dtype")
+        half = self.device.type != "cpu" and named == "bfloat16"
+        return torch.bfloat16 if half else torch.float32
 
     def verify(
         self, attempts: Sequence[Attempt], progress: Callable[[int, int], None] | None = None

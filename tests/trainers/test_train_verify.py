@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from train_helpers import TINY
 from trajectory_helpers import attempt, message, planted, tokenizer_of, trajectory_shard
@@ -74,6 +75,14 @@ def test_a_probability_does_not_depend_on_its_batch(learned: dict[str, Any]) -> 
     alone = [small.probabilities([row])[0] for row in rows]
     assert alone == pytest.approx(small.probabilities(rows), abs=1e-6)
     assert alone == pytest.approx(large.probabilities(rows[::-1])[::-1], abs=1e-6)
+
+
+def test_in_bfloat16_probabilities_stay_near(learned: dict[str, Any]) -> None:
+    rows = read_attempts([learned["path"]])[:12]
+    folder = learned["yesno"].out_dir
+    half = TrajectoryVerifier(folder, dtype=torch.bfloat16).probabilities(rows)
+    assert half != TrajectoryVerifier(folder).probabilities(rows)
+    assert half == pytest.approx(TrajectoryVerifier(folder).probabilities(rows), abs=0.02)
 
 
 def copy_of(learned: dict[str, Any], tmp_path: Path) -> Path:
