@@ -367,19 +367,33 @@ def status(run_dir: RunDirOnly = DEFAULT_RUN, as_json: JsonOnly = False) -> None
 
 
 @app.command(
-    "push", help="Publish the run's pairs of all kinds, steps and trajectories on the Hub, with a card."
+    "push",
+    help="Publish the run's pairs of all kinds, steps and trajectories on the Hub, or a trained model, each "
+    "with a card.",
 )
 def push(
-    repo_id: Annotated[str, typer.Argument(help="Dataset on the Hub: owner/name.", show_default=False)],
+    repo_id: Annotated[
+        str, typer.Argument(help="Dataset, or model, on the Hub: owner/name.", show_default=False)
+    ],
     run_dir: RunDirOnly = DEFAULT_RUN,
-    private: Annotated[bool, typer.Option("--private", help="Make a new dataset private.")] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Publish a model: `rm`, `policy` or `verifier` for the run's, or its folder.",
+            show_default=False,
+        ),
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     tag: Annotated[str | None, typer.Option(help="Tag the published commit, such as v1.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be published.")] = False,
     as_json: JsonOnly = False,
 ) -> None:
-    """Publish the run."""
-    from assay.push import push_run
+    """Publish the run, or a model."""
+    from assay.push import push_model, push_run
 
+    if model is not None:
+        push_model(model, run_dir, repo_id, private=private, tag=tag, dry_run=dry_run, as_json=as_json)
+        return
     push_run(run_dir, repo_id, private=private, tag=tag, dry_run=dry_run, as_json=as_json)
 
 

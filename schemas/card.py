@@ -63,11 +63,12 @@ def _last(path: str) -> str:
     return parts[-1] if parts else "."
 
 
-def _public(value: Any, source: bool) -> Any:
+def without_paths(value: Any, source: bool = False) -> Any:
+    """A setting as `public_recipe` shows it; `source` says that each text in it is a path or URL."""
     if isinstance(value, list):
-        return [_public(item, source) for item in value]
+        return [without_paths(item, source) for item in value]
     if isinstance(value, dict):
-        return {key: _public(item, source) for key, item in value.items()}
+        return {key: without_paths(item, source) for key, item in value.items()}
     if isinstance(value, str):
         return _last(value) if source or _PATH.match(value) else _USER.sub("://", value)
     return value
@@ -105,7 +106,7 @@ def public_recipe(text: str, where: str = "recipe.toml") -> str:
         raise AssayError(
             f"{where}: not valid TOML ({error}); run a stage with --recipe FILE to write it again"
         ) from None
-    recipe = {key: _public(value, key == "sources") for key, value in recipe.items()}
+    recipe = {key: without_paths(value, key == "sources") for key, value in recipe.items()}
     lines, tables = [], []
     for key, value in recipe.items():
         if isinstance(value, dict):

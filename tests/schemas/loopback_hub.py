@@ -1,8 +1,9 @@
-"""A Hugging Face Hub of our own on 127.0.0.1: enough of its API to publish datasets and load them back.
+"""A Hugging Face Hub of our own on 127.0.0.1: enough of its API to publish datasets and models
+and load them back.
 
 Repositories live in memory as lists of commits. `LoopbackHub.requests` records every call; `fail`
-makes matching calls answer with an error. Large files arrive by git-lfs, or by xet into a local folder
-(then the bytes stay there and cannot be downloaded here).
+makes matching calls answer with an error; `seen` is told of each call before it is answered. Large files
+arrive by git-lfs, or by xet into a local folder (then the bytes stay there and cannot be downloaded here).
 """
 
 from __future__ import annotations
@@ -92,10 +93,12 @@ class LoopbackHub:
 
     def __init__(self, cas: Path | None = None) -> None:
         self.repos: dict[str, Repo] = {}
+        self.models: dict[str, Repo] = {}
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.failures: list[tuple[str, str, Refusal]] = []
         self.corrupt: Callable[[bytes], bytes] | None = None
+        self.seen: Callable[[str, str], None] = lambda method, path: None
         self.cas = cas
         self.lock = threading.RLock()
 
@@ -129,27 +132,30 @@ class LoopbackHub:
         ]
 
 
+_API = r"/api/(?P<kind>datasets|models)/(?P<repo>[^/]+/[^/]+)"
+_PAGE = r"/(?:(?P<kind>datasets)/)?(?P<repo>[^/]+/[^/]+)"
 ROUTES: list[tuple[str, re.Pattern[str], str]] = [
     (method, re.compile(pattern), name)
     for method, pattern, name in (
         ("POST", r"/api/validate-yaml", "validate"),
         ("POST", r"/api/repos/create", "create"),
-        ("POST", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/preupload/(?P<rev>[^/]+)", "preupload"),
-        ("POST", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/commit/(?P<rev>[^/]+)", "commit"),
-        ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)", "info"),
-        ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/revision/(?P<rev>[^/]+)", "info"),
-        ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/tree/(?P<rev>[^/]+)(?:/(?P<path>.*))?", "tree"),
-        ("POST", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/paths-info/(?P<rev>[^/]+)", "paths_info"),
-        ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/refs", "refs"),
-        ("POST", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/tag/(?P<rev>[^/]+)", "tag"),
-        ("GET", r"/api/datasets/(?P<repo>[^/]+/[^/]+)/xet-write-token/(?P<rev>[^/]+)", "xet"),
-        ("POST", r"/datasets/(?P<repo>[^/]+/[^/]+)\.git/info/lfs/objects/batch", "lfs_batch"),
+        ("POST", rf"{_API}/preupload/(?P<rev>[^/]+)", "preupload"),
+        ("POST", rf"{_API}/commit/(?P<rev>[^/]+)", "commit"),
+        ("GET", _API, "info"),
+        ("GET", rf"{_API}/revision/(?P<rev>[^/]+)", "info"),
+        ("GET", rf"{_API}/tree/(?P<rev>[^/]+)(?:/(?P<path>.*))?", "tree"),
+        ("POST", rf"{_API}/paths-info/(?P<rev>[^/]+)", "paths_info"),
+        ("GET", rf"{_API}/refs", "refs"),
+        ("POST", rf"{_API}/tag/(?P<rev>[^/]+)", "tag"),
+        ("GET", rf"{_API}/xet-write-token/(?P<rev>[^/]+)", "xet"),
+        ("POST", rf"{_PAGE}\.git/info/lfs/objects/batch", "lfs_batch"),
         ("PUT", r"/lfs/(?P<oid>[0-9a-f]{64})", "lfs_put"),
         ("POST", r"/lfs/verify", "lfs_verify"),
-        ("HEAD", r"/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "resolve"),
-        ("GET", r"/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "resolve"),
+        ("HEAD", rf"{_PAGE}/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "resolve"),
+        ("GET", rf"{_PAGE}/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "resolve"),
     )
 ]
+_LARGE = (".parquet", ".safetensors", ".png")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -170,6 +176,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self) -> None:
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = urllib.parse.urlsplit(self.path).path
+        self.state.seen(self.command, path)
         try:
             with self.state.lock:
                 self.state.requests.append((self.command, path))
@@ -182,6 +189,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 for method, pattern_, name in ROUTES:
                     if method == self.command and (match := pattern_.fullmatch(path)):
                         values = {k: urllib.parse.unquote(v) for k, v in match.groupdict().items() if v}
+                        self.kind = values.pop("kind", "models")
                         getattr(self, f"on_{name}")(**values)
                         return
                 raise Refusal(404, "EntryNotFound")
@@ -207,9 +215,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(json.dumps(value).encode(), **{"Content-Type": "application/json", **headers})
 
     def repo(self, repo: str) -> Repo:
-        if repo not in self.state.repos:
+        repos = self.repos()
+        if repo not in repos:
             raise Refusal(404, "RepoNotFound", "Repository not found")
-        return self.state.repos[repo]
+        return repos[repo]
+
+    def repos(self) -> dict[str, Repo]:
+        """Datasets or models, whichever the call is about."""
+        return self.state.models if self.kind == "models" else self.state.repos
+
+    def page(self, repo: str) -> str:
+        return f"{self.state.url}/{repo}" if self.kind == "models" else f"{self.state.url}/datasets/{repo}"
 
     def on_validate(self) -> None:
         self.json({"errors": [], "warnings": []})
@@ -217,13 +233,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def on_create(self) -> None:
         wanted = json.loads(self.body)
         name = f"{wanted['organization']}/{wanted['name']}"
-        url = f"{self.state.url}/datasets/{name}"
-        if name in self.state.repos:
-            self.reply(
-                json.dumps({"error": "You already created this dataset repo", "url": url}).encode(), 409
-            )
+        self.kind = f"{wanted.get('type', 'model')}s"
+        url = self.page(name)
+        if name in self.repos():
+            self.reply(json.dumps({"error": "You already created this repo", "url": url}).encode(), 409)
             return
-        made = self.state.repos[name] = Repo(private=wanted.get("visibility") == "private")
+        made = self.repos()[name] = Repo(private=wanted.get("visibility") == "private")
         made.commit("initial commit", {".gitattributes": File.of(b"*.parquet filter=lfs\n", False)})
         self.json({"url": url})
 
@@ -231,7 +246,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         files = self.repo(repo).at(rev).files
         answers = []
         for asked in json.loads(self.body)["files"]:
-            large = asked["path"].endswith(".parquet")
+            large = asked["path"].endswith(_LARGE)
             here = files.get(asked["path"])
             oid = None if here is None else here.sha256 if here.lfs else here.oid
             answers.append(
@@ -263,7 +278,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 raise Refusal(400, "", f"unknown operation {key}")
         made = at.commit(title, files)
-        url = f"{self.state.url}/datasets/{repo}/commit/{made.sha}"
+        url = f"{self.page(repo)}/commit/{made.sha}"
         self.json({"success": True, "commitOid": made.sha, "commitUrl": url})
 
     def large(self, oid: str, size: int) -> File:
