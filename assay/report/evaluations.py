@@ -113,7 +113,6 @@ _ACCURACY = [
     ("Accuracy", "share"),
     ("95 % interval", "interval"),
     ("Ties as wrong", "share"),
-    ("95 % interval", "interval"),
     ("Ties", "count"),
     ("Pairs", "count"),
 ]
@@ -132,8 +131,8 @@ def _accuracies(data: Mapping[str, Any], kinds: Mapping[str, str], title: str) -
         if accuracy is None:
             continue
         drawn.append({"name": group, "accuracy": accuracy, "ci95": interval, "strong": at == 0})
-        strict = _share(row.get("accuracy")), _interval(row.get("strict_ci95"))
-        told.append([group, accuracy, interval, *strict, count(row.get("ties")), count(row.get("count"))])
+        strict = _share(row.get("accuracy"))
+        told.append([group, accuracy, interval, strict, count(row.get("ties")), count(row.get("count"))])
     if not drawn:
         return {"charts": [], "tables": []}
     return {
