@@ -5,7 +5,9 @@ it is large), `config.json` and the tokenizer's files, of one of two kinds:
 
 * with a score head, a sequence classifier of one label (`problem_type` regression, the pad token set). vLLM
   documents for such a folder that it pools the last token, reads the layer `score`, and gives its value as it
-  is because of `problem_type`. The vocabulary head is left out.
+  is because of `problem_type`. A vocabulary head that is not its embedding goes into a folder of its own,
+  `vocabulary_head`, that neither of them reads: training that goes on from the model (Themis's second stage)
+  needs it for its language-model term.
 * without one, a causal language model, its head tied to its embedding or not. That of a verifier has
   `verifier.json` too: the two answers, the question and the temperature that make its probability.
 
@@ -37,7 +39,7 @@ from schemas.errors import AssayError
 from schemas.shards import write_text
 from trainers.config import TrainConfig
 from trainers.items import Found, Item, pad
-from trainers.model import RewardModel
+from trainers.model import RewardModel, save_head
 from trainers.tokenizer import check_tokenizer
 from trainers.trajectories import TEMPLATE, Renderer
 
@@ -83,9 +85,12 @@ def export(
     made = (
         _classifier(model, tokenizer, source, dtype) if scored else _causal(model, tokenizer, source, dtype)
     )
-    weights = dict(_renamed(made, model.state_dict() if state is None else state, dtype))
+    own = model.state_dict() if state is None else state
+    weights = dict(_renamed(made, own, dtype))
     _check_names(made, weights, source)
     made.save_pretrained(folder, state_dict=weights)
+    if scored and not made.config.get_text_config().tie_word_embeddings and "head.weight" in own:
+        save_head(folder, own["head.weight"].to(dtype))
     tokenizer.save_pretrained(folder)
     if renderer is not None and config is not None:
         write_text(folder / VERIFIER_FILE, json.dumps(_verifier(renderer, config), indent=1) + "\n")

@@ -27,7 +27,7 @@ USABLE = 0.92
 MFU = 0.35
 """Share of a device's peak that a run is taken to reach, where none is told."""
 
-LOGITS_AT_ONCE = 1 << 22
+LOGITS_AT_ONCE = 1 << 28
 """As `trainers.model` has it."""
 
 # Where tokens are shared, a gathered row has at most as many keys again for a pair.

@@ -7,10 +7,12 @@ Scores start at 0, since the score head does. Errors of loading raise `AssayErro
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -31,8 +33,11 @@ from trainers.config import TINY, TrainConfig
 from trainers.items import Batch, Output
 from trainers.tokenizer import first_line
 
-# Logits of more positions than this are made, used and made again in the backward pass: 16 MiB.
-LOGITS_AT_ONCE = 1 << 22
+# Logits of more positions than this are made, used and made again in the backward pass: 16 MiB on a CPU,
+# whose caches are small, and 1 GiB on a GPU, where few positions would leave most of it idle.
+LOGITS_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 28}
+
+_HEAD = "vocabulary_head"
 
 
 class RewardModel(nn.Module):
@@ -144,7 +149,8 @@ class RewardModel(nn.Module):
             return -functional.cross_entropy(head(part).float(), wanted, reduction="none")
 
         text: Any = self.trunk.config
-        size = max(1, LOGITS_AT_ONCE // int(text.get_text_config().vocab_size))
+        most = LOGITS_AT_ONCE.get(states.device.type, LOGITS_AT_ONCE["cpu"])
+        size = max(1, most // int(text.get_text_config().vocab_size))
         if len(targets) <= size:
             return of(states, targets)
         return torch.cat(
@@ -180,7 +186,7 @@ def build(
 
     A causal language model gives trunk and vocabulary head. A reward model that was exported before
     gives trunk and score head, so that training goes on from it; its vocabulary head is its
-    embedding when the two are tied, else it has none.
+    embedding when the two are tied, else what its export kept beside it.
 
     Args:
         config: settings.
@@ -234,16 +240,32 @@ def _load(source: str, scored: bool, vocabulary: bool) -> RewardModel:
             raise ValueError(f"it classifies into {found.num_labels} labels, a reward model has one score")
         head: nn.Linear | None = None
         trunk = classifier.base_model
-        if vocabulary and found.tie_word_embeddings:
-            weight = trunk.get_input_embeddings().weight
-            head = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
-            head.weight = weight
+        if vocabulary:
+            tied = found.get_text_config().tie_word_embeddings
+            weight = trunk.get_input_embeddings().weight if tied else _load_head(source)
+            if weight is not None:
+                head = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+                head.weight = weight
         score = classifier.score.weight.detach().float() if scored else None
         return RewardModel(trunk, head, score, scored=scored)
     causal: Any = AutoModelForCausalLM.from_pretrained(source, **how)
     return RewardModel(
         causal.base_model, causal.get_output_embeddings() if vocabulary else None, scored=scored
     )
+
+
+def save_head(folder: Path, weight: Tensor) -> None:
+    """Keep a vocabulary head, shape (vocabulary, hidden), beside a classifier, which has none."""
+    place = folder / _HEAD
+    place.mkdir()
+    save_file({"weight": weight.contiguous()}, place / "model.safetensors")
+
+
+def _load_head(source: str) -> nn.Parameter | None:
+    file = Path(source) / _HEAD / "model.safetensors"
+    if not file.is_file():
+        return None
+    return nn.Parameter(load_file(file)["weight"].float())
 
 
 def use_liger(model: RewardModel) -> None:

@@ -288,12 +288,46 @@ def test_a_pretrained_causal_model_becomes_a_reward_model(tied: bool, tmp_path: 
     assert loaded.config.vocab_size == len(tokenizer) + 5
 
 
-def test_an_untied_reward_model_has_no_vocabulary_head_and_says_what_to_do(tmp_path: Path) -> None:
+def test_a_reward_model_without_a_vocabulary_head_is_refused_where_one_is_needed(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["x = 1\n"], 512)
     model = build(TrainConfig(vocab_size=512).resolved(), tokenizer)
     model.trunk.config.tie_word_embeddings = False
     export(model, tokenizer, tmp_path, "tiny")
+    # As that of another maker.
+    shutil.rmtree(tmp_path / "vocabulary_head")
     with pytest.raises(AssayError, match=r"no vocabulary head; set train\.lm_weight to 0"):
         build(TrainConfig(model=str(tmp_path)).resolved(), tokenizer)
     settings = TrainConfig(model=str(tmp_path), lm_weight=0.0, max_length=2048)
     assert build(settings.resolved(), tokenizer, vocabulary=False).head is None
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_second_stage_goes_on_with_the_first_ones_scores_and_vocabulary_head(
+    tied: bool, tmp_path: Path
+) -> None:
+    path = shard(tmp_path / "a.parquet", made_pairs(24))
+    tokenizer = train_tokenizer((row["chosen"] for row in made_pairs(24)), 512)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    torch.manual_seed(0)
+    base = Qwen3ForCausalLM(
+        Qwen3Config(**sizes, num_key_value_heads=2, head_dim=8, vocab_size=512, tie_word_embeddings=tied)
+    )
+    base.save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    stage = {**TINY, "lm_weight": 0.4, "max_steps": 3, "dev_share": 0.0, "lr": 1e-3}
+    train(TrainConfig.from_mapping({**stage, "model": str(tmp_path / "base")}), [path], tmp_path / "pt")
+    train(
+        TrainConfig.from_mapping({**stage, "model": str(tmp_path / "pt"), "lr": 1e-9}),
+        [path],
+        tmp_path / "pm",
+    )
+    assert (tmp_path / "pt" / "vocabulary_head").is_dir() is not tied
+    first, second = (
+        [json.loads(line) for line in (tmp_path / name / "train.jsonl").read_text().splitlines()]
+        for name in ("pt", "pm")
+    )
+    # The second stage begins where the first one ended: its losses are below those that the first began with.
+    assert second[0]["lm"] < first[0]["lm"]
+    assert second[0]["bt"] < first[0]["bt"]
+    reloaded = AutoModelForSequenceClassification.from_pretrained(tmp_path / "pt", output_loading_info=True)
+    assert not any(reloaded[1][kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
