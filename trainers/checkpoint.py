@@ -186,10 +186,13 @@ def _sync(folder: Path) -> None:
 
 
 def _replace(partial: Path, final: Path) -> None:
-    # A folder cannot be renamed onto one with files in it.
+    # A folder cannot be renamed onto one with files in it, and removing one takes long: it steps aside first.
+    old = partial.with_name(f"{partial.name.removesuffix('.partial')}.old.partial")
     if final.exists():
-        shutil.rmtree(final)
+        shutil.rmtree(old, ignore_errors=True)
+        final.rename(old)
     partial.rename(final)
+    shutil.rmtree(old, ignore_errors=True)
     handle = os.open(final.parent, os.O_RDONLY)
     try:
         os.fsync(handle)

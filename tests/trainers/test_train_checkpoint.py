@@ -178,6 +178,18 @@ def test_a_weight_without_gradients_gets_no_moments(tmp_path: Path) -> None:
     assert len(other.optimizer.state) == len(run.optimizer.state)
 
 
+def test_moments_of_a_fused_optimizer_go_on_to_the_same_bits(tmp_path: Path) -> None:
+    def made() -> Run:
+        run = Run(Alone())
+        run.optimizer = torch.optim.AdamW(run.model.parameters(), lr=0.01, fused=True)
+        return run
+
+    run, other = made(), made()
+    fixed(run, 2)
+    other.load(run.save(tmp_path, 2))
+    assert equal(fixed(run, 2).weights(), fixed(other, 2).weights())
+
+
 def test_weights_alone_can_be_read_and_leave_the_generators(tmp_path: Path) -> None:
     run = saved(tmp_path)
     other = Run(Alone())
