@@ -236,7 +236,10 @@ def forget(target: Path) -> None:
 
 
 def _told(view: Observer, stage: str, facts: dict[str, Any]) -> None:
-    """Show a trainer's progress: its numbers as they come."""
+    """Show a trainer's progress: its numbers as they come, and what somebody should know."""
+    if facts.get("event") == "note":
+        view.trouble(f"{stage}: {facts['text']}")
+        return
     shown = (
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in facts.items()

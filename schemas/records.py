@@ -595,6 +595,18 @@ class Score:
     rejected_score: float = column("score of the other version")
 
 
+@record(sort=("instance_id", "id"))
+class TrajectoryScore:
+    """What a verifier says of one trajectory."""
+
+    id: str = column("id of the trajectory")
+    instance_id: str = column("the task")
+    resolved: bool = column("whether the fail-to-pass tests pass after it")
+    score: float = column(
+        "log-odds that it is resolved, over the temperature that the verifier was trained at"
+    )
+
+
 @record(sort=())
 class KtoExample:
     """A prompt, an answer, and whether the answer is wanted, as trainers of unpaired preferences read it.

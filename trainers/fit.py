@@ -149,7 +149,7 @@ class Fit:
     def _load(self, resume: str) -> int:
         """Go on from the newest checkpoint; the steps that are behind it."""
         self._tokens = 0
-        latest = None if resume == "never" else checkpoint.find_latest(self.work)
+        latest = None if resume == "never" else checkpoint.find_latest(self.work, self._note)
         if latest is None:
             return 0
         state = checkpoint.load(
@@ -164,6 +164,10 @@ class Fit:
         self._tokens, self.engine.computed = state["tokens"], state["computed"]
         self.best = state["best"]
         return int(state["step"])
+
+    def _note(self, text: str) -> None:
+        if self.progress is not None:
+            self.progress({"event": "note", "text": text})
 
     def _save(self, step: int, metric: float | None = None) -> None:
         with writable(self.out_dir):

@@ -2,9 +2,10 @@
 
 In: a model folder that `trainers.loop` wrote, and shards of the table that its objective reads. Out, in
 `out_dir`: `results.json` (`model`, `objective`, rows and drops by reason, and what `Objective.evaluate` says)
-and `drops.jsonl`. An objective that compares with the model before training gets that model again: from
-where it was loaded, or made from its seed. Errors are `AssayError`. Reward models of pairs have an
-evaluation of their own, `trainers.evaluate`.
+and `drops.jsonl`; of a verifier also `scores.parquet` (a `TrajectoryScore` a trajectory) and, where its
+training fitted a temperature, `temperature` and the errors `calibrated` by it. An objective that compares with
+the model before training gets that model again: from where it was loaded, or made from its seed. Errors are
+`AssayError`. Reward models of pairs have an evaluation of their own, `trainers.evaluate`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from schemas.errors import AssayError
-from schemas.shards import write_text
-from trainers import data, objectives
+from schemas.records import TrajectoryScore
+from schemas.shards import write_shard, write_text
+from trainers import calibration, data, objectives
 from trainers.config import TrainConfig
 from trainers.engine import Engine
 from trainers.environment import quiet, reproducible
 from trainers.items import Item
 from trainers.model import build
 from trainers.objectives.base import Objective
+from trainers.objectives.verifier import Verifier
 from trainers.tokenizer import load_tokenizer
+from trainers.verify import temperature_of
 from trainers.world import Alone
 
 
@@ -83,6 +89,10 @@ def evaluate(
         told_of = _told_of(objective, items, found, seed)
     results = {"model": folder.resolve().name, "objective": objective.name, **account.as_dict(), **told_of}
     out_dir.mkdir(parents=True, exist_ok=True)
+    if isinstance(objective, Verifier):
+        rows_said = objective.scores(items, found)
+        write_shard(out_dir / "scores.parquet", TrajectoryScore, rows_said)
+        results |= _calibrated(folder, rows_said)
     data.write_drops(out_dir / "drops.jsonl", {"evaluation": account})
     write_text(out_dir / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
     return results
@@ -90,6 +100,24 @@ def evaluate(
 
 def _told_of(objective: Objective, items: Sequence[Item], found: Any, seed: int) -> dict[str, Any]:
     return objective.evaluate(items, found, seed) if items else {}
+
+
+def _calibrated(folder: Path, rows: Sequence[TrajectoryScore]) -> dict[str, Any]:
+    """Errors of the probabilities that the verifier's own temperature makes."""
+    temperature = temperature_of(folder)
+    if temperature is None or not rows:
+        return {}
+    logits = np.array([row.score for row in rows]) / temperature
+    outcomes = np.array([float(row.resolved) for row in rows])
+    chances = calibration.sigmoid(logits)
+    return {
+        "temperature": temperature,
+        "calibrated": {
+            "ece": calibration.ece(chances, outcomes),
+            "brier": calibration.brier(chances, outcomes),
+            "nll": calibration.nll(logits, outcomes),
+        },
+    }
 
 
 def _referenced(engine: Engine, items: Sequence[Item]) -> list[Item]:

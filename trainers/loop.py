@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from transformers import PreTrainedTokenizerFast
@@ -34,21 +35,25 @@ from schemas.config import to_toml
 from schemas.errors import AssayError
 from schemas.ids import rng
 from schemas.shards import file_sha256, write_text
-from trainers import card, checkpoint, data, export, lora, objectives, parallel
+from trainers import calibration, card, checkpoint, data, export, lora, objectives, parallel
 from trainers.config import TINY, TrainConfig
 from trainers.engine import Engine
 from trainers.environment import quiet, reproducible
 from trainers.fit import Fit
 from trainers.folder import check_place, replacing, tidy, work_folder, writable
-from trainers.items import Item
+from trainers.items import Found, Item
 from trainers.log import Progress
 from trainers.model import RewardModel, build, use_liger
 from trainers.objectives.base import Account, Objective
+from trainers.objectives.verifier import Verifier
 from trainers.tokenizer import load_tokenizer, train_tokenizer
+from trainers.verify import write_calibration
 from trainers.world import World
 
 RUN_FORMAT = 2
 _PARITY_ITEMS = 4
+FEWEST_TO_CALIBRATE = 20
+"""Development rows from which a verifier's temperature is fitted, at least."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,12 +278,25 @@ class _Run:
             "peak_bytes": torch.cuda.max_memory_allocated(self.world.device),
         }
 
+    def _calibrate(self, folder: Path, dev: Sequence[Item], said: Sequence[Found]) -> float | None:
+        """Fit a temperature on development rows, and keep it beside the model; None where they are too few,
+        or all of one outcome."""
+        rows = self.objective.scores(dev, said) if isinstance(self.objective, Verifier) else []
+        if len(rows) < FEWEST_TO_CALIBRATE:
+            return None
+        logits = np.array([row.score for row in rows])
+        temperature = calibration.fit_temperature(logits, np.array([float(row.resolved) for row in rows]))
+        if temperature is not None:
+            write_calibration(folder, temperature, {"fitted_on": "development rows", "rows": len(rows)})
+        return temperature
+
     def _write(
         self, model: RewardModel, tokenizer: PreTrainedTokenizerFast, found: _Data, run: dict[str, Any]
     ) -> None:
         """Write the model's folder; the first process does, with what the others hold."""
         sample = found.items[:_PARITY_ITEMS]
         said = self.engine.infer(sample)
+        dev_said = self.engine.infer(found.dev) if isinstance(self.objective, Verifier) else []
         state = parallel.full_state(model)
         if state is not None and self.config.lora_rank:
             state = lora.merged(state, self.config)
@@ -290,6 +308,9 @@ class _Run:
             run["metrics"]["export_difference"] = export.check_parity(
                 folder, sample, said, precision=self.config.precision
             )
+            if isinstance(self.objective, Verifier) and found.dev:
+                # One number of a model that is done: it changes no order, only how sure the model says it is.
+                run["metrics"]["temperature"] = self._calibrate(folder, found.dev, dev_said)
             run["seconds"] = round(time.monotonic() - self.started, 3)
             data.write_drops(folder / "drops.jsonl", {"train": found.account, "dev": found.dev_account})
             shutil.copyfile(self.work / "train.jsonl", folder / "train.jsonl")

@@ -191,6 +191,12 @@ def write_calibration(folder: Path, temperature: float, facts: Mapping[str, Any]
     write_text(folder / CALIBRATION_FILE, json.dumps(told, indent=1) + "\n")
 
 
+def temperature_of(folder: Path) -> float | None:
+    """The temperature that was fitted after training, None where none was."""
+    told = _file(folder, CALIBRATION_FILE)
+    return None if told is None else float(told["temperature"])
+
+
 def _sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 

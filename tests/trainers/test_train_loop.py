@@ -218,7 +218,7 @@ def test_torchs_global_switches_are_put_back(tmp_path: Path) -> None:
 
 def test_a_model_that_is_not_there_gives_one_line(tmp_path: Path) -> None:
     config = TrainConfig.from_mapping({**TINY, "model": str(tmp_path / "missing")})
-    with pytest.raises(AssayError, match="missing: no tokenizer can be loaded") as caught:
+    with pytest.raises(AssayError, match="missing: no such model folder") as caught:
         train(config, [shard(tmp_path / "a.parquet", made_pairs(8))], tmp_path / "rm")
     assert "\n" not in str(caught.value)
 

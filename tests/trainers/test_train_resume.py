@@ -158,9 +158,11 @@ def test_a_damaged_newest_checkpoint_is_passed_over_for_the_one_before_it(
     newest = max(work_folder(out).glob("step-*"))
     for part in newest.glob("*.distcp"):
         part.write_bytes(part.read_bytes()[:100])
-    seen: list[int] = []
-    train(config(keep_last=2), [pairs], out, progress=lambda line: seen.append(line["step"]))
-    assert min(seen) == 9
+    told: list[dict[str, Any]] = []
+    train(config(keep_last=2), [pairs], out, progress=told.append)
+    assert told[0]["event"] == "note"
+    assert newest.name in told[0]["text"]
+    assert min(line["step"] for line in told[1:]) == 9
     same(out, undisturbed)
 
 

@@ -28,6 +28,7 @@ from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AccountingError, AssayError
 from schemas.ids import fraction
+from schemas.records import TrajectoryScore
 from schemas.stage import Drop
 from trainers import calibration, losses, ranking
 from trainers.config import TrainConfig
@@ -292,7 +293,7 @@ class Verifier:
         yes, no = torch.from_numpy(said).unbind(1)
         sizes = [len(item.sequences) for item in items]
         terms = self._terms(yes, no, torch.from_numpy(resolved), sizes)
-        odds = (said[:, 0] - said[:, 1]) / self._config.temperature
+        odds = self.odds(found)
         outcomes = resolved.astype(np.float64)
         return {
             "loss": float(self._total(terms, self.totals(items))),
@@ -300,6 +301,20 @@ class Verifier:
             **calibration.summary(odds, outcomes, instances, seed=seed),
             **_best_of(odds, outcomes, instances, seed),
         }
+
+    def odds(self, found: Sequence[Found]) -> Floats:
+        """Log-odds over the temperature of every trajectory, item by item."""
+        said = np.array([one for answer in found for one in answer.logprobs], dtype=np.float64).reshape(-1, 2)
+        return (said[:, 0] - said[:, 1]) / self._config.temperature
+
+    def scores(self, items: Sequence[Item], found: Sequence[Found]) -> list[TrajectoryScore]:
+        """What is said of every trajectory."""
+        numbers = iter(self.odds(found).tolist())
+        return [
+            TrajectoryScore(id=idx, instance_id=item.group, resolved=resolved, score=next(numbers))
+            for item in items
+            for idx, resolved in zip(item.facts.ids, item.facts.resolved, strict=True)
+        ]
 
 
 def _best_of(odds: Floats, outcomes: Floats, instances: Sequence[str], seed: int) -> dict[str, Any]:
