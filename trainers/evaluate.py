@@ -7,8 +7,8 @@ In: a model folder and shards of pairs. Out, in `out_dir`: `scores.parquet` (a `
     max_length, min_completion, truncation, long_prompt: see `trainers.data`
     rows = pairs + sum of dropped, by reason
     windowed, prompts_cut: pairs of whose completions or prompts only a part was read
-    overall, by_aspect, by_language: see `metrics.summary`
-    macro_aspect, macro_language: mean accuracy over the groups
+    overall, by_aspect, by_language: see `metrics.summary`; overall also `metrics.intervals`
+    macro_aspect, macro_language: mean accuracy over the groups, each with its `_ci95`
     baselines: accuracy of `longer_wins` and `shorter_wins`, by characters of the whole sides
     by_length: the model's accuracy where the chosen side is longer, shorter, or as long
     length_correlation: Pearson's r of the score margin and the length difference
@@ -80,8 +80,10 @@ def evaluate(
         np.array([len(side) for side in sides], dtype=np.float64)
         for sides in ([text.chosen for text in texts], [text.rejected for text in texts])
     )
-    by_aspect = metrics.by_group(chosen, rejected, [text.aspect for text in texts], seed, "aspect")
-    by_language = metrics.by_group(chosen, rejected, [text.language for text in texts], seed, "language")
+    names = {"aspect": [text.aspect for text in texts], "language": [text.language for text in texts]}
+    by_aspect = metrics.by_group(chosen, rejected, names["aspect"], seed, "aspect")
+    by_language = metrics.by_group(chosen, rejected, names["language"], seed, "language")
+    spread = {kind: metrics.macro_ci(chosen, rejected, own, seed, kind) for kind, own in names.items()}
     results = {
         "model": scorer.name,
         "model_sha256": _weights_digest(Path(model_dir)),
@@ -91,11 +93,16 @@ def evaluate(
         "pairs": account.kept,
         "dropped": account.by_reason(),
         **account.noted,
-        "overall": metrics.summary(chosen, rejected, seed, "overall"),
+        "overall": {
+            **metrics.summary(chosen, rejected, seed, "overall"),
+            **metrics.intervals(chosen, rejected, seed, "overall"),
+        },
         "by_aspect": by_aspect,
         "by_language": by_language,
         "macro_aspect": metrics.macro(by_aspect),
         "macro_language": metrics.macro(by_language),
+        "macro_aspect_ci95": spread["aspect"]["ties_half"],
+        "macro_language_ci95": spread["language"]["ties_half"],
         **metrics.length_bias(chosen, rejected, long, other, seed),
     }
     out_dir = Path(out_dir)
