@@ -131,7 +131,9 @@ def list_presets(
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "--model", help="Folder or Hub id of a reward model (default: the run's).", show_default=False
+        "--model",
+        help="Folder or Hub id of a model, or `rm`, `policy`, `verifier` for the run's (default: its `rm`).",
+        show_default=False,
     ),
 ]
 CriteriaOption = Annotated[
@@ -291,7 +293,7 @@ def score(
         list[Path] | None,
         typer.Argument(
             help="Parquet or JSON with `prompt` (or `input`, `messages`) and `response` (or `completion`), "
-            "or `chosen` and `rejected`.",
+            "or `chosen` and `rejected`; for a verifier trajectories, with `messages` and `patch`.",
             show_default=False,
         ),
     ] = None,

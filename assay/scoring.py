@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.flags import Flags
+from assay.models import NAMES, model_dir, recorded
 from assay.progress import Meter, observer
 from assay.recipe import Recipe
 from schemas.errors import AssayError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from labelers.commits.criteria import Criterion
     from trainers.conversations import Request
     from trainers.score import Scorer
+    from trainers.verify import TrajectoryVerifier
 
 KINDS = ("pairs", "best-of-k", "calibration", "robustness")
 _NONE = "none"
@@ -80,16 +82,30 @@ def score(flags: Flags, run_dir: Path, given: Given) -> None:
     if flags.dry_run:
         print(f"score: {len(given.files):,} files would be scored by {chosen} into {out}")
         return
-    from trainers import scoring
-
+    try:
+        from trainers import conversations, scoring, verify
+    except ModuleNotFoundError as error:
+        raise no_torch(error) from None
     if flags.clean:
         _remove(out, "part-*", "scores.json")
     options = scoring.Options(given.batch_size, given.max_length, given.part_rows, flags.limit)
     settings = {**dataclasses.asdict(options), "criteria": given.criteria, "code": _code()}
     settings["prompts"] = _prompts(recipe.label.criteria_file)
     key = scoring.part_key(scoring.model_digest(chosen), given.files, settings)
+    judged = verify.is_verifier(chosen)
+    if judged and given.criteria is not None:
+        raise AssayError("--criteria goes with reward models; a verifier asks one question")
     with watched(flags, "score") as meter:
-        found = scoring.score_files(lambda: _loaded(chosen), given.files, out, system_of, options, key, meter)
+        found = scoring.score_files(
+            lambda: _verifier(chosen, given.max_length) if judged else _loaded(chosen),
+            given.files,
+            out,
+            system_of,
+            options,
+            key,
+            meter,
+            columns=verify.COLUMNS if judged else conversations.COLUMNS,
+        )
     tell(
         flags,
         {"folder": str(out), **found},
@@ -315,6 +331,8 @@ def model_of(run_dir: Path, given: Given, flags: Flags) -> tuple[str | Path, Rec
     saved = run_dir / "recipe.toml"
     start = flags.recipe or (saved if root and saved.exists() else None)
     recipe = (Recipe.load(start) if start else Recipe()).override(flags.settings or [])
+    if root is not None and given.model in NAMES:
+        return _of_run(root / "models" / given.model), recipe, root
     if given.model is not None:
         folder = Path(given.model)
         if not folder.is_dir() and (folder.is_absolute() or given.model.count("/") != 1):
@@ -322,12 +340,13 @@ def model_of(run_dir: Path, given: Given, flags: Flags) -> tuple[str | Path, Rec
         return (folder if folder.is_dir() else given.model), recipe, root
     if root is None:
         raise AssayError(f"{run_dir}: no run directory, so no model of its own; give --model FOLDER")
-    from assay.models import model_dir, recorded
+    return _of_run(model_dir(RunDir.open(root))), recipe, root
 
-    model = model_dir(RunDir.open(root))
+
+def _of_run(model: Path) -> Path:
     if not recorded(model / "run.json"):
         raise AssayError(f"{model}: no trained model yet; run `assay train` first, or give --model FOLDER")
-    return model, recipe, root
+    return model
 
 
 def _loaded(model: str | Path) -> Scorer:
@@ -336,6 +355,12 @@ def _loaded(model: str | Path) -> Scorer:
     except ModuleNotFoundError as error:
         raise no_torch(error) from None
     return Scorer(model)
+
+
+def _verifier(model: str | Path, max_length: int) -> TrajectoryVerifier:
+    from trainers.verify import TrajectoryVerifier
+
+    return TrajectoryVerifier(model, max_length=max_length)
 
 
 def no_torch(error: ModuleNotFoundError) -> AssayError:

@@ -245,9 +245,9 @@ def drift(old: Floats, new: Floats, bins: int = BINS, seed: int = 0) -> dict[str
     """How two scores of the same rows differ.
 
     Keys: `rows`, `largest` and `mean` absolute difference, `shift` (mean of new - old), `pearson`,
-    `spearman`, `ci95` of `mean` and `shift` over rows; of the two distributions, whatever row is whose: `ks` (Kolmogorov-Smirnov statistic, the
-    largest distance of the distribution functions) and `psi` (population stability index over deciles of
-    the old scores, sum (q - p) ln(q / p) with half a row added to each bin; below 0.1 is commonly read as
+    `spearman`, `ci95` of `mean` and `shift` over rows; of the two distributions, whatever row is whose: `ks`
+    (Kolmogorov-Smirnov statistic, the largest distance of the distribution functions) and `psi` (population
+    stability index over deciles of the old scores, sum (q - p) ln(q / p) with half a row added to each bin; below 0.1 is commonly read as
     no change, above 0.25 as a large one).
     """
     if not len(old):

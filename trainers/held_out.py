@@ -3,9 +3,9 @@
 In: a model folder that `trainers.loop` wrote, and shards of the table that its objective reads. Out, in
 `out_dir`: `results.json` (`model`, `objective`, rows and drops by reason, and what `Objective.evaluate` says)
 and `drops.jsonl`; of a verifier also `scores.parquet` (a `TrajectoryScore` a trajectory) and, where its
-training fitted a temperature, `temperature` and the errors `calibrated` by it. An objective that compares with
-the model before training gets that model again: from where it was loaded, or made from its seed. Errors are
-`AssayError`. Reward models of pairs have an evaluation of their own, `trainers.evaluate`.
+training fitted a temperature, `temperature` and the errors `calibrated` by it. An objective that compares
+with the model before training gets that model again: from where it was loaded, or made from its seed. Errors
+are `AssayError`. Reward models of pairs have an evaluation of their own, `trainers.evaluate`.
 """
 
 from __future__ import annotations

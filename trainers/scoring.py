@@ -1,6 +1,7 @@
-"""Score files of prompts with responses, in parts that a later run goes on from.
+"""Score files of prompts with responses, or of trajectories, in parts that a later run goes on from.
 
-In: files as `rowfiles` reads them, and what chooses a system prompt. Out, in a folder:
+In: files as `rowfiles` reads them, a reward model and what chooses a system prompt, or a verifier, whose
+score is the log-odds that a trajectory resolves its task. Out, in a folder:
 
     part-FFFFF-PPPPP.parquet   a `ScoredRow` a row that could be scored, of `part_rows` rows of file F
     part-FFFFF-PPPPP.json      the part's key, counts, dropped rows and digest
@@ -26,12 +27,15 @@ from schemas.declare import column, record
 from schemas.errors import AssayError
 from schemas.ids import digest_json
 from schemas.shards import file_sha256, write_shard, write_text
+from schemas.stage import Drop
 from trainers import rowfiles
 from trainers.conversations import COLUMNS, Request, request_of
 from trainers.data import Pair, cut_side, encode_pairs, encode_sides
 from trainers.packing import Ids
 from trainers.rowfiles import BadRow
 from trainers.score import Scorer
+from trainers.trajectories import Attempt
+from trainers.verify import TrajectoryVerifier, attempt_from
 
 SystemOf = Callable[[Request], str]
 """The system prompt of a request, empty for none; a request that it cannot be told for is a `BadRow`."""
@@ -254,13 +258,15 @@ def part_key(model: str, paths: Sequence[Path], settings: Mapping[str, Any]) -> 
 
 
 def score_files(
-    load: Callable[[], Scorer],
+    load: Callable[[], Scorer | TrajectoryVerifier],
     paths: Sequence[Path],
     out: Path,
     system_of: SystemOf,
     options: Options,
     key: str,
     progress: Callable[[int, int | None, int], None] = lambda _done, _total, _made: None,
+    *,
+    columns: Sequence[str] = COLUMNS,
 ) -> dict[str, Any]:
     """Score every row of some files.
 
@@ -273,6 +279,7 @@ def score_files(
         key: digest of model, inputs and settings, see `part_key`.
         progress: called with the rows that are done, the rows of all files (None when not known), and those
             done by this call.
+        columns: what is read of a row; `trainers.verify.COLUMNS` for a verifier.
 
     Returns:
         The content of `scores.json`: `rows`, `scored`, `cut` (too long to be read whole), `dropped` by
@@ -283,13 +290,13 @@ def score_files(
     """
     out.mkdir(parents=True, exist_ok=True)
     _refuse_others(out, key)
-    scorer: Scorer | None = None
+    scorer: Scorer | TrajectoryVerifier | None = None
     total: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     whole = rowfiles.count(paths, options.limit)
     fresh = 0
     for number, path in enumerate(paths):
-        for index, rows in enumerate(_chunks(path, options)):
+        for index, rows in enumerate(_chunks(path, options, columns)):
             place = out / f"part-{number:05d}-{index:05d}.parquet"
             facts = _finished(place, key)
             if facts is None:
@@ -320,8 +327,8 @@ def _onwards(
     progress(before + done, whole, made + done)
 
 
-def _chunks(path: Path, options: Options) -> Iterator[list[rowfiles.Row]]:
-    rows = itertools.islice(rowfiles.read(path, COLUMNS), options.limit)
+def _chunks(path: Path, options: Options, columns: Sequence[str]) -> Iterator[list[rowfiles.Row]]:
+    rows = itertools.islice(rowfiles.read(path, columns), options.limit)
     while chunk := list(itertools.islice(rows, options.part_rows)):
         yield chunk
 
@@ -352,7 +359,7 @@ def _finished(place: Path, key: str) -> dict[str, Any] | None:
 
 
 def _make(
-    scorer: Scorer,
+    scorer: Scorer | TrajectoryVerifier,
     path: Path,
     rows: Sequence[rowfiles.Row],
     place: Path,
@@ -361,23 +368,10 @@ def _make(
     key: str,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
-    drops: list[dict[str, Any]] = []
-    asked: list[tuple[int, Request, str]] = []
-    for row in rows:
-        try:
-            if row.values is None:
-                raise BadRow(row.reason, row.detail)
-            request = request_of(row.values, row.number)
-            asked.append((row.number, request, system_of(request)))
-        except BadRow as bad:
-            drops.append({"row": row.number, "reason": bad.reason, "detail": bad.detail})
-    made = []
-    scores = score_requests(scorer, [(request, system) for _, request, system in asked], options, progress)
-    for (number, request, system), found in zip(asked, scores, strict=True):
-        if isinstance(found, BadRow):
-            drops.append({"row": number, "reason": found.reason, "detail": found.detail})
-        else:
-            made.append(_scored(path, number, request, system, found))
+    if isinstance(scorer, Scorer):
+        made, drops = _responses(scorer, path, rows, system_of, options, progress)
+    else:
+        made, drops = _attempts(scorer, path, rows, progress)
     _, _, digest = write_shard(place, ScoredRow, made)
     drops.sort(key=lambda drop: drop["row"])
     facts = {
@@ -392,12 +386,102 @@ def _make(
     return facts
 
 
+_Rows = list[dict[str, Any]]
+
+
+def _responses(
+    scorer: Scorer,
+    path: Path,
+    rows: Sequence[rowfiles.Row],
+    system_of: SystemOf,
+    options: Options,
+    progress: Callable[[int], None],
+) -> tuple[_Rows, _Rows]:
+    """Scored rows and dropped ones, of responses."""
+    drops: _Rows = []
+    asked: list[tuple[int, Request, str]] = []
+    for row in rows:
+        try:
+            request = request_of(_values(row), row.number)
+            asked.append((row.number, request, system_of(request)))
+        except BadRow as bad:
+            drops.append(_drop(row.number, bad))
+    made = []
+    scores = score_requests(scorer, [(request, system) for _, request, system in asked], options, progress)
+    for (number, request, system), found in zip(asked, scores, strict=True):
+        if isinstance(found, BadRow):
+            drops.append(_drop(number, found))
+        else:
+            made.append(_scored(path, number, request, system, found))
+    return made, drops
+
+
+def _attempts(
+    verifier: TrajectoryVerifier,
+    path: Path,
+    rows: Sequence[rowfiles.Row],
+    progress: Callable[[int], None],
+) -> tuple[_Rows, _Rows]:
+    """Scored rows and dropped ones, of trajectories."""
+    drops: _Rows = []
+    asked: list[tuple[int, Attempt]] = []
+    for row in rows:
+        try:
+            asked.append((row.number, attempt_from(_values(row), row.number)))
+        except BadRow as bad:
+            drops.append(_drop(row.number, bad))
+
+    def told(done: int, passes: int) -> None:
+        progress(len(asked) * done // passes)
+
+    made: _Rows = []
+    for (number, attempt), verdict in zip(
+        asked, verifier.verify([attempt for _, attempt in asked], told), strict=True
+    ):
+        if isinstance(verdict, Drop):
+            drops.append({"row": number, "reason": verdict.reason, "detail": verdict.detail or ""})
+            continue
+        made.append(
+            {
+                **dict.fromkeys(_NO_PAIR),
+                "id": attempt.idx,
+                "file": _shown(path),
+                "row": number,
+                "score": verdict.log_odds,
+                "cut": verdict.windowed,
+                "instance": attempt.instance or None,
+                "outcome": None if attempt.resolved is None else float(attempt.resolved),
+                "system": "",
+            }
+        )
+    if asked and not made:
+        raise AssayError(f"none of {len(asked):,} rows could be scored; the first: {drops[0]}")
+    return made, drops
+
+
+_NO_PAIR = ("chosen_score", "rejected_score", "pass_rate", "aspect", "language", "subset")
+
+
+def _values(row: rowfiles.Row) -> dict[str, Any]:
+    if row.values is None:
+        raise BadRow(row.reason, row.detail)
+    return row.values
+
+
+def _drop(number: int, bad: BadRow) -> dict[str, Any]:
+    return {"row": number, "reason": bad.reason, "detail": bad.detail}
+
+
+def _shown(path: Path) -> str:
+    return path.name.encode(errors="replace").decode()
+
+
 def _scored(path: Path, number: int, request: Request, system: str, found: Scores) -> dict[str, Any]:
     right, wrong = found.values[: len(request.right)], found.values[len(request.right) :]
     lone = not wrong
     return {
         "id": request.row_id,
-        "file": path.name.encode(errors="replace").decode(),
+        "file": _shown(path),
         "row": number,
         "score": right[0] if lone else None,
         "chosen_score": None if lone else min(right),

@@ -175,6 +175,15 @@ class TrajectoryVerifier:
         return found
 
 
+def is_verifier(model: str | Path) -> bool:
+    """Whether a model is a verifier.
+
+    Raises:
+        AssayError: its files are damaged, or it cannot be reached.
+    """
+    return _file(model, VERIFIER_FILE) is not None
+
+
 def write_calibration(folder: Path, temperature: float, facts: Mapping[str, Any]) -> None:
     """Put a temperature beside a verifier, by which its log-odds are divided from now on.
 
