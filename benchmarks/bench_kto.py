@@ -5,9 +5,9 @@
 The peer is TRL itself (`pip install trl`): `KTOTrainer.compute_loss` and its backward pass on a batch of 8
 completions that its own data preparation and collator made: four padded forward passes, of model and
 reference, each on the completions and on mismatched ones, and one backward pass. Ours takes the same rows
-through `trainers.objectives.kto` with the term of functions. Its step is one packed pass with gradient and a
-second without, of the mismatched pairs; what the reference says was computed before, once for the completions and
-once an epoch for the mismatched pairs. `all` counts that too, as if there were one epoch only.
+through `trainers.objectives.kto` with the term of functions. Its step is one packed pass with gradient, and
+one without, of the mismatched pairs; what the reference says was computed before, once for the completions
+and once an epoch for the mismatched pairs. `all` counts that too, as if there were one epoch only.
 
 Programs are made from nothing: two tasks of four candidates each, which share a prompt of about 300 tokens;
 completions have a median of about 250 tokens and a standard deviation of the logarithm of their length of

@@ -166,6 +166,14 @@ def fit_temperature(logits: Floats, outcomes: Floats, weights: Floats | None = N
     return float(np.exp(-(low + high) / 2))
 
 
+def soft_targets(outcomes: Floats) -> Floats:
+    """Outcomes as targets that are never certain (Platt 1999): (n+ + 1) / (n+ + 2) for 1 and 1 / (n- + 2) for
+    0. Scores that tell all of a few rows apart would otherwise fit a temperature of 0."""
+    right = outcomes > 0.5
+    above, below = int(right.sum()), int((~right).sum())
+    return np.where(right, (above + 1) / (above + 2), 1 / (below + 2))
+
+
 def temperature_ci(
     logits: Floats, outcomes: Floats, instances: Sequence[str], seed: int
 ) -> list[float] | None:
@@ -247,8 +255,8 @@ def drift(old: Floats, new: Floats, bins: int = BINS, seed: int = 0) -> dict[str
     Keys: `rows`, `largest` and `mean` absolute difference, `shift` (mean of new - old), `pearson`,
     `spearman`, `ci95` of `mean` and `shift` over rows; of the two distributions, whatever row is whose: `ks`
     (Kolmogorov-Smirnov statistic, the largest distance of the distribution functions) and `psi` (population
-    stability index over deciles of the old scores, sum (q - p) ln(q / p) with half a row added to each bin; below 0.1 is commonly read as
-    no change, above 0.25 as a large one).
+    stability index over deciles of the old scores, sum (q - p) ln(q / p) with half a row added to each bin;
+    below 0.1 is commonly read as no change, above 0.25 as a large one).
     """
     if not len(old):
         names = ("largest", "mean", "shift", "pearson", "spearman", "ks", "psi")

@@ -285,7 +285,10 @@ class _Run:
         if len(rows) < FEWEST_TO_CALIBRATE:
             return None
         logits = np.array([row.score for row in rows])
-        temperature = calibration.fit_temperature(logits, np.array([float(row.resolved) for row in rows]))
+        outcomes = np.array([float(row.resolved) for row in rows])
+        if len(set(outcomes.tolist())) < 2:
+            return None
+        temperature = calibration.fit_temperature(logits, calibration.soft_targets(outcomes))
         if temperature is not None:
             write_calibration(folder, temperature, {"fitted_on": "development rows", "rows": len(rows)})
         return temperature

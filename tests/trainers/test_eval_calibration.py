@@ -172,3 +172,13 @@ def test_no_rows_give_nulls() -> None:
     found = calibration.summary(empty, empty, [])
     assert (found["auc"], found["ece"], found["nll"], found["reliability"]) == (None, None, None, [])
     assert calibration.drift(empty, empty)["psi"] is None
+
+
+def test_scores_that_tell_all_rows_apart_get_a_temperature_that_is_not_nought() -> None:
+    logits = np.array([-9.0, -8.0, -7.5, 6.0, 8.0, 9.5])
+    outcomes = (logits > 0).astype(np.float64)
+    targets = calibration.soft_targets(outcomes)
+    assert targets.tolist() == [1 / 5] * 3 + [4 / 5] * 3
+    temperature = calibration.fit_temperature(logits, targets)
+    assert temperature is not None
+    assert 1 < temperature < 20

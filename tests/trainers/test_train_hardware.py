@@ -334,7 +334,7 @@ def test_a_target_that_is_no_linear_layer_is_refused() -> None:
 
 
 def test_logits_at_once_are_those_of_the_model() -> None:
-    assert LOGITS_AT_ONCE == model.LOGITS_AT_ONCE["cuda"]
+    assert model.LOGITS_AT_ONCE["cuda"] == LOGITS_AT_ONCE
 
 
 shapes = st.sampled_from(sorted(SHAPES))
