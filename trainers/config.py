@@ -42,6 +42,7 @@ _CHOICES = {
     "step_label": STEP_LABELS,
     "step_reference": STEP_REFERENCES,
     "conflicts": ("keep", "mask"),
+    "margin_by": ("constant", "strength"),
     "regression": REGRESSIONS,
 }
 _NOT_NEGATIVE = (
@@ -105,6 +106,8 @@ class TrainConfig:
         magnitude_weight: mu of `bt`, weight of the magnitude term.
         magnitude: `centered` pulls the sum of a pair's rewards to zero, `abs` pulls both to zero.
         margin: of `bt`, reward difference below which a pair still counts as wrong in the loss.
+        margin_by: `constant`, or `strength`: the margin times a fifth of `evidence.strength` (the judges' 1
+            to 5), whole where a pair has none.
         label_smoothing: of `bt` and `dpo`, probability that a pair's label is the wrong way round.
         soft_labels: of `bt`, whether `evidence.confidence` of a pair is the probability that its label is
             right.
@@ -180,6 +183,7 @@ class TrainConfig:
     magnitude_weight: float = 0.001
     magnitude: str = "centered"
     margin: float = 0.0
+    margin_by: str = "constant"
     label_smoothing: float = 0.0
     soft_labels: bool = False
     beta: float = 0.1

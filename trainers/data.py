@@ -48,7 +48,7 @@ Row = TypeVar("Row")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pair:
-    """The columns of a pair that training and evaluation read; `confidence` only where it is asked for."""
+    """The columns of a pair that training and evaluation read; of its evidence only where asked for."""
 
     idx: str
     system: str
@@ -60,6 +60,7 @@ class Pair:
     commit: str | None
     license: str | None
     confidence: float | None = None
+    strength: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,24 +152,24 @@ class Side:
     marks: tuple[tuple[int, int] | None, ...] = ()
 
 
-def read_pairs(paths: Iterable[Path], *, confidence: bool = False) -> list[Pair]:
+def read_pairs(paths: Iterable[Path], *, evidence: bool = False) -> list[Pair]:
     """All pairs of some shards, ordered by id, so that neither order nor cut of shards matters.
 
     Args:
         paths: the shards.
-        confidence: whether to read `evidence.confidence` too.
+        evidence: whether to read `confidence` and `strength` of `evidence` too.
 
     Raises:
         ShardError: a shard is missing, damaged or not one of pairs.
     """
-    columns = (*COLUMNS, "evidence") if confidence else COLUMNS
+    columns = (*COLUMNS, "evidence") if evidence else COLUMNS
     rows = []
     for path in paths:
         for row in iter_rows(Path(path), PreferencePair, columns):
-            evidence = row.pop("evidence", None)
-            rows.append(Pair(**row, confidence=evidence["confidence"] if evidence else None))
+            told = row.pop("evidence", None) or {}
+            rows.append(Pair(**row, confidence=told.get("confidence"), strength=told.get("strength")))
     # A licence may be null, which does not compare.
-    return sorted(rows, key=lambda pair: tuple(value or "" for value in dataclasses.astuple(pair)[:-1]))
+    return sorted(rows, key=lambda pair: tuple(value or "" for value in dataclasses.astuple(pair)[:-2]))
 
 
 def hold_out(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +238,23 @@ def test_weights_depend_on_the_seed_and_not_on_torchs_generator(tokenizer: PreTr
 
     assert torch.equal(weights(0), weights(0))
     assert not torch.equal(weights(0), weights(1))
+
+
+def test_margins_and_labels_may_come_from_each_pairs_evidence() -> None:
+    """Against the formula with numbers of each pair, in float64."""
+    pairs = random_pairs([(4, 9, 3), (2, 5, 30), (7, 1, 2)], seed=5)
+    evidence = [(0.9, 5.0), (0.6, 2.0), (None, None)]
+    told = [
+        dataclasses.replace(pair, pair=dataclasses.replace(NOBODY, confidence=sure, strength=strength))
+        for pair, (sure, strength) in zip(pairs, evidence, strict=True)
+    ]
+    made = _scored_model()
+    settings = {"lm_weight": 0.0, "margin": 0.5, "margin_by": "strength", "soft_labels": True}
+    step = bt_step(made, told, **settings, vocab_size=512)
+    scores = [rewards_of(made.eval(), [[pair.chosen, pair.rejected]]).detach().double() for pair in pairs]
+    wanted = 0.0
+    for (good, bad), (sure, strength) in zip(scores, evidence, strict=True):
+        z = float(good - bad) - 0.5 * (1.0 if strength is None else strength / 5)
+        q = 0.0 if sure is None else 1 - sure
+        wanted += (1 - q) * math.log1p(math.exp(-z)) + q * math.log1p(math.exp(z))
+    assert step.bt == pytest.approx(wanted / 3, rel=1e-5)

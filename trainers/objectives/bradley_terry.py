@@ -48,6 +48,10 @@ def item_of(pair: TokenPair, targets: int) -> Item:
     )
 
 
+def _share(strength: float | None) -> float:
+    return 1.0 if strength is None else strength / 5
+
+
 class BradleyTerry:
     """See the module."""
 
@@ -60,10 +64,11 @@ class BradleyTerry:
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
         self.needs_vocabulary = config.lm_weight > 0
+        self._of_evidence = config.soft_labels or config.margin_by == "strength"
 
     def read(self, shards: Sequence[Path]) -> list[Pair]:
         """All pairs, ordered by id."""
-        return data.read_pairs(shards, confidence=self._config.soft_labels)
+        return data.read_pairs(shards, evidence=self._of_evidence)
 
     def group(self, row: Pair) -> str:
         """The commit."""
@@ -118,7 +123,14 @@ class BradleyTerry:
                 for item in batch.items
             ]
             flipped = 1 - torch.tensor(sure, dtype=torch.float32, device=chosen.device)
-        bt = losses.bradley_terry(chosen, rejected, config.margin, flipped).sum()
+        margin: float | Tensor = config.margin
+        if config.margin_by == "strength":
+            margin = torch.tensor(
+                [config.margin * _share(item.facts.pair.strength) for item in batch.items],
+                dtype=torch.float32,
+                device=chosen.device,
+            )
+        bt = losses.bradley_terry(chosen, rejected, margin, flipped).sum()
         magnitude = losses.magnitude(chosen, rejected, config.magnitude).sum()
         lm = -output.logprobs.sum()
         loss = (bt + config.magnitude_weight * magnitude) / totals["pairs"]
