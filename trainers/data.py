@@ -84,11 +84,6 @@ class TokenPair:
     prompt_cut: bool = False
 
     @property
-    def lm_tokens(self) -> int:
-        """Tokens of the chosen side that the language-model term predicts."""
-        return len(self.chosen) - max(1, self.prompt_length)
-
-    @property
     def length(self) -> int:
         """Tokens of the longer side."""
         return max(len(self.chosen), len(self.rejected))

@@ -49,26 +49,15 @@ def magnitude(chosen: Tensor, rejected: Tensor, kind: str) -> Tensor:
     return (chosen + rejected).square()
 
 
-def token_nll(logits: Tensor, targets: Tensor) -> Tensor:
-    """Sum over tokens of -log p(target), a scalar; the language-model term before its division by the
-    step's count of completion tokens (GRM, Yang et al. 2024, 2406.10216, eq. 5, the SFT term).
-
-    Args:
-        logits: shape (tokens, vocabulary).
-        targets: token ids, shape (tokens,).
-    """
-    return functional.cross_entropy(logits.float(), targets, reduction="sum")
-
-
 def objective(
-    bt: Tensor, lm: Tensor, magnitude: Tensor, *, pairs: int, lm_tokens: int, lm_weight: float, mu: float
+    bt: Tensor, lm: Tensor, magnitude: Tensor, *, pairs: float, lm_tokens: float, lm_weight: float, mu: float
 ) -> Tensor:
     """L = bt/pairs + lambda * lm/lm_tokens + mu * magnitude/pairs (Themis, 2605.00754, section 4.2; the
     magnitude term with the sign that makes it a penalty).
 
     Args:
         bt: sum of `bradley_terry` over a micro-batch.
-        lm: sum of `token_nll` over it.
+        lm: sum of -log p over its targets (GRM, Yang et al. 2024, 2406.10216, eq. 5, the SFT term).
         magnitude: sum of `magnitude` over it.
         pairs: pairs of the whole optimizer step.
         lm_tokens: completion tokens of the whole optimizer step.

@@ -132,7 +132,7 @@ def test_a_long_prompt_keeps_its_ends_and_leaves_half_to_the_completion(
     prompt = tokenizer.decode(made.chosen[: made.prompt_length])
     assert prompt.startswith("<|im_start|>system\nBegin. word")
     assert prompt.endswith("The end.<|im_end|>\n<|im_start|>assistant\n")
-    assert made.lm_tokens == 80 + 2
+    assert item_of(made, 1).predicted == 80 + 2
 
 
 def test_a_long_prompt_is_whole_where_the_completion_is_short(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -24,7 +24,6 @@ from trainers.losses import (
     regression,
     span_sums,
     step_kto,
-    token_nll,
     yes_no,
     yes_probability,
 )
@@ -80,10 +79,6 @@ def test_both_magnitudes_agree_when_the_signs_do(left: float, right: float) -> N
     chosen, rejected = torch.tensor([abs(left)]), torch.tensor([abs(right)])
     centered = magnitude(chosen, rejected, "centered").item()
     assert magnitude(chosen, rejected, "abs").item() == pytest.approx(centered, rel=1e-5, abs=1e-6)
-
-
-def test_token_nll_of_uniform_logits_is_the_log_of_the_vocabulary_per_token() -> None:
-    assert token_nll(torch.zeros(5, 7), torch.arange(5)).item() == pytest.approx(5 * math.log(7), rel=1e-6)
 
 
 def test_the_objective_weighs_each_term_by_its_own_count() -> None:

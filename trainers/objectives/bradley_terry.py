@@ -110,8 +110,7 @@ class BradleyTerry:
     def loss(
         self, output: Output, batch: Batch, totals: Mapping[str, float], context: Mapping[str, float]
     ) -> tuple[Tensor, dict[str, float]]:
-        """L = bt / pairs + lambda * lm / lm_tokens + mu * magnitude / pairs (Themis, 2605.00754, section 4.2;
-        the magnitude term with the sign that makes it a penalty)."""
+        """`losses.objective` of the pass."""
         config = self._config
         if output.scores is None:
             raise TypeError("the model gave no scores")
@@ -133,9 +132,15 @@ class BradleyTerry:
         bt = losses.bradley_terry(chosen, rejected, margin, flipped).sum()
         magnitude = losses.magnitude(chosen, rejected, config.magnitude).sum()
         lm = -output.logprobs.sum()
-        loss = (bt + config.magnitude_weight * magnitude) / totals["pairs"]
-        if self.needs_vocabulary:
-            loss = loss + config.lm_weight * lm / max(1.0, totals["lm_tokens"])
+        loss = losses.objective(
+            bt,
+            lm,
+            magnitude,
+            pairs=totals["pairs"],
+            lm_tokens=totals["lm_tokens"],
+            lm_weight=config.lm_weight,
+            mu=config.magnitude_weight,
+        )
         margins = (chosen - rejected).detach().double().cpu().numpy()
         return loss, {
             "bt": float(bt.detach()),
