@@ -37,6 +37,7 @@ def demo(
 # Commands are listed in the order in which they are made.
 from assay import cli_commits, cli_programs  # noqa: E402, F401, I001
 from assay import cli_models  # noqa: E402, F401
+from assay import cli_runs  # noqa: E402, F401
 
 RunDirOnly = Annotated[Path, typer.Option(help="Folder of the run.")]
 JsonOnly = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
