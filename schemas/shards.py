@@ -333,9 +333,25 @@ def _wanted(record: type, columns: Sequence[str] | None) -> pa.Schema:
 def _check_schema(shard: Path, record: type, found: pa.Schema, wanted: pa.Schema) -> None:
     if not found.equals(wanted):
         raise ShardError(
-            f"{shard}: its columns are not those of a {table_of(record)} shard of this version; "
-            "run the stage that made it again"
+            f"{shard}: its columns are not those of a {table_of(record)} shard of this version "
+            f"({_difference(found, wanted)}); run the stage that made it again"
         )
+
+
+def _difference(found: pa.Schema, wanted: pa.Schema) -> str:
+    """The first column that is not as it is wanted."""
+    for field in wanted:
+        if field.name not in found.names:
+            return f"it has no {field.name}"
+        own = found.field(field.name)
+        if not own.equals(field):
+            if own.type.equals(field.type):
+                return f"{field.name} may be null" if own.nullable else f"{field.name} may not be null"
+            # A struct's type is pages long.
+            return (
+                f"{field.name} is not {field.type}" if len(str(field.type)) < 40 else f"{field.name} differs"
+            )
+    return "they are others, or in another order"
 
 
 def read_shard(shard: Path, record: type, columns: Sequence[str] | None = None) -> pa.Table:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import datasets
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -133,6 +135,23 @@ def test_shard_of_other_columns_is_refused(tmp_path: Path) -> None:
     shards.write_shard(path, Verdict, [verdict(1)])
     with pytest.raises(ShardError, match="columns are not those of a edits shard"):
         shards.read_shard(path, TABLES["edits"])
+
+
+def test_the_column_that_is_not_as_it_should_be_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    shards.write_shard(path, Verdict, [verdict(1)])
+    table = pq.read_table(path)
+    name = table.column_names[0]
+    others = {
+        f"it has no {name}": table.drop_columns([name]),
+        f"{name} is not {table.schema.field(name).type}": table.set_column(0, name, pa.array([1])),
+        f"{name} may be null": table.set_column(0, pa.field(name, table[name].type), table[name]),
+    }
+    for said, other in others.items():
+        pq.write_table(other, path)
+        for read in (shards.read_shard, lambda *of: list(shards.iter_rows(*of))):
+            with pytest.raises(ShardError, match=re.escape(f"({said})")):
+                read(path, Verdict)
 
 
 def test_truncated_shard_is_an_error_not_a_traceback(tmp_path: Path) -> None:
