@@ -102,8 +102,10 @@ def train(
         given = inline("train", settings(preset))
         flags = dataclasses.replace(flags, settings=[*given, *(flags.settings or [])])
     beside = Asked(tuple(data or ()), tuple(dev or ()), out, processes, resume_changed)
-    # What is trained on may come from elsewhere, and then there need be no run yet.
-    with Session(flags, run_dir, create=bool(data)) as session:
+    # What is trained on may come from elsewhere, and then there need be no run yet, or none at all: settings
+    # that another command left at the default place are not meant.
+    passing = bool(data) and out is not None and flags.run_dir is None
+    with Session(flags, run_dir, create=bool(data), passing=passing) as session:
         session.train(beside)
 
 

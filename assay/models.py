@@ -11,6 +11,7 @@ import dataclasses
 import json
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class Asked:
         out: folder of the model; None for its place in the run directory.
         processes: how many train together on this machine.
         changed: whether to go on from a checkpoint although settings differ.
+        anew: whether to train again what is done, and from the first step.
     """
 
     data: tuple[Path, ...] = ()
@@ -55,6 +57,7 @@ class Asked:
     out: Path | None = None
     processes: int = 1
     changed: bool = False
+    anew: bool = False
 
 
 NAMES = tuple(dict.fromkeys(name for _, _, name in _MODELS.values()))
@@ -84,8 +87,13 @@ def _given(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _named(inputs: dict[Path, str]) -> dict[str, str]:
-    """Digests by shard name, as they go into a key; all are of one split, so names are unique."""
-    return {path.name: digest for path, digest in inputs.items()}
+    """Digests by shard name, as they go into a key; shards of a name, from several folders, are numbered."""
+    found: dict[str, str] = {}
+    alike: Counter[str] = Counter()
+    for name, digest in sorted((path.name, digest) for path, digest in inputs.items()):
+        found[f"{name}/{alike[name]}" if alike[name] else name] = digest
+        alike[name] += 1
+    return found
 
 
 def _key(stage: str, config: dict[str, Any], inputs: dict[str, str]) -> str:
@@ -149,23 +157,26 @@ def train(run: RunDir, recipe: Recipe, view: Observer, asked: Asked = Asked()) -
     began = time.monotonic()
     inputs = _given(asked.data) if asked.data else _shards(run, recipe, "train")
     dev = _given(asked.dev)
+    if dev:
+        from trainers.__main__ import apart
+
+        apart(list(inputs), list(dev))
     out = asked.out or model_dir(run, recipe.train.objective)
     digests = {**_named(inputs), **{f"dev {name}": digest for name, digest in _named(dev).items()}}
     key = _key("train", dataclasses.asdict(recipe.train), digests)
     marker = out / "run.json"
-    if recorded(marker).get("key") == key and any(out.glob("*.safetensors")):
+    if not asked.anew and recorded(marker).get("key") == key and any(out.glob("*.safetensors")):
         return ModelResult("train", "already", recorded(marker), time.monotonic() - began)
     if not asked.data and not any(
         part.sidecar.rows for part in run.parts(_MODELS[recipe.train.objective][0], "train")
     ):
         return ModelResult("train", "nothing", {}, time.monotonic() - began)
-    if out.exists() and not marker.exists():
-        raise AssayError(f"{out}: has no run.json, so perhaps not made by assay; remove it, or give --clean")
 
     def told(facts: dict[str, Any]) -> None:
         _told(view, "train", facts)
 
-    resume = "changed" if asked.changed else "auto"
+    # A model that is there stays until the new one is done, and what is no model stays altogether.
+    resume = "never" if asked.anew else "changed" if asked.changed else "auto"
     if asked.processes > 1:
         from assay.launch import launch
 
@@ -229,12 +240,6 @@ def _sizes(paths: Sequence[Path]) -> tuple[int, int]:
     return rows, size
 
 
-def forget(target: Path) -> None:
-    """Remove a model, or an evaluation, and what an unfinished run of it left."""
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.rmtree(target.with_name(f"{target.name}.checkpoints"), ignore_errors=True)
-
-
 def _told(view: Observer, stage: str, facts: dict[str, Any]) -> None:
     """Show a trainer's progress: its numbers as they come, and what somebody should know."""
     if facts.get("event") == "note":
@@ -247,8 +252,8 @@ def _told(view: Observer, stage: str, facts: dict[str, Any]) -> None:
     view.note(f"{stage}: " + ", ".join(shown))
 
 
-def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
-    """Score the test pairs with the run's model.
+def evaluate(run: RunDir, recipe: Recipe, view: Observer, *, anew: bool = False) -> ModelResult:
+    """Score the test pairs with the run's model, `anew` also what is done.
 
     Raises:
         AssayError: no pairs table or no model.
@@ -262,7 +267,7 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer) -> ModelResult:
     out = model / "eval"
     inputs = {**_named(shards_in), "model": str(trained.get("key"))}
     key = _key("eval", dataclasses.asdict(recipe.train), inputs)
-    if recorded(out / "run.json").get("key") == key:
+    if not anew and recorded(out / "run.json").get("key") == key:
         return ModelResult("eval", "already", recorded(out / "results.json"), time.monotonic() - began)
     shutil.rmtree(out, ignore_errors=True)
 

@@ -80,7 +80,18 @@ class Session:
         create: bool,
         sources: Mapping[str, Sequence[Path | str]] | None = None,
         start: Recipe | None = None,
+        *,
+        passing: bool = False,
     ) -> None:
+        """
+        Args:
+            flags: what the command line said.
+            root: the run directory.
+            create: whether to make it where there is none.
+            sources: of the recipe, to be added.
+            start: the recipe of a run that has none.
+            passing: whether the command needs no run: one is made aside, and removed at the end.
+        """
         self.flags = flags
         self.view: Observer = observer(flags.as_json)
         self.results: list[dict[str, Any]] = []
@@ -90,7 +101,7 @@ class Session:
         self._create, self._sources, self._start = create, sources or {}, start
         self._stack = ExitStack()
         self._ahead: tuple[str, ...] = ()
-        self._dry = flags.dry_run
+        self._dry, self._passing = flags.dry_run, passing
 
     def __enter__(self) -> Session:
         with ExitStack() as opened:
@@ -100,11 +111,11 @@ class Session:
 
     def _open(self, opened: ExitStack) -> None:
         root = self.root
-        if self._dry and self._create and not (root / "run.json").exists():
+        if self._passing or (self._dry and self._create and not (root / "run.json").exists()):
             # A dry run leaves no trace, so a run that is not there yet is planned in a throw-away one.
             import tempfile
 
-            root = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="assay-dry-run-"))) / "run"
+            root = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="assay-run-"))) / "run"
         self.run = RunDir.open(root, create=self._create)
         if not self._dry:
             # Taken before the recipe is read: of two commands at once neither may lose what the other set.
@@ -145,7 +156,8 @@ class Session:
         self._stack.__exit__(kind, error, trace)
         if kind is None:
             if self.flags.as_json:
-                print(json.dumps({"run_dir": str(self.root), "stages": self.results}, sort_keys=True))
+                run_dir = None if self._passing else str(self.root)
+                print(json.dumps({"run_dir": run_dir, "stages": self.results}, sort_keys=True))
             if self.failed:
                 raise typer.Exit(1)
 
@@ -311,15 +323,14 @@ class Session:
             self.results.append({"stage": name, **facts})
             self.tell(f"{name}: {told}")
             return
-        if self.flags.clean:
-            target = asked.out or models.model_dir(self.run, self.recipe.train.objective)
-            models.forget(target if name == "train" else target / "eval")
         self._save(name)
+        clean = self.flags.clean
         try:
             if name == "train":
+                asked = dataclasses.replace(asked, anew=clean)
                 result = models.train(self.run, self.recipe, self.view, asked)
             else:
-                result = models.evaluate(self.run, self.recipe, self.view)
+                result = models.evaluate(self.run, self.recipe, self.view, anew=clean)
         finally:
             self.view.closed()
         self.results.append(dataclasses.asdict(result))

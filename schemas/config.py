@@ -118,7 +118,7 @@ def from_mapping(cls: type[T], data: Any, where: str) -> T:
         elif not _fits(hint, value):
             raise AssayError(f"{where}: {key} must be {_named(hint)}, got {value!r}")
         elif isinstance(value, (list, tuple)):
-            values[key] = tuple(value)
+            values[key] = tuple(map(float, value)) if float in typing.get_args(hint) else tuple(value)
         else:
             values[key] = float(value) if hint is float else value
     try:

@@ -43,13 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         config = settings_of(given.settings, given.set)
+        data, dev = shards_of(given.data), shards_of(given.dev)
+        apart(data, dev)
         from trainers.loop import train
 
         result = train(
             config,
-            shards_of(given.data),
+            data,
             given.out,
-            dev_shards=shards_of(given.dev),
+            dev_shards=dev,
             key=given.key,
             progress=_as_json if given.json else _as_text,
             resume=given.resume,
@@ -97,7 +99,7 @@ def shards_of(paths: Sequence[Path]) -> list[Path]:
     """Shards, and those in folders, by name.
 
     Raises:
-        AssayError: a path is not there, or a folder has none.
+        AssayError: a path is not there, a folder has none, or one is named twice: its rows would count twice.
     """
     found: list[Path] = []
     for path in paths:
@@ -110,7 +112,24 @@ def shards_of(paths: Sequence[Path]) -> list[Path]:
             found.append(path)
         else:
             raise AssayError(f"{path}: no such file or folder")
+    once: set[Path] = set()
+    for path in found:
+        if path.resolve() in once:
+            raise AssayError(f"{path}: is named twice; name it once")
+        once.add(path.resolve())
     return found
+
+
+def apart(data: Sequence[Path], dev: Sequence[Path]) -> None:
+    """Refuse shards that are trained on and evaluated on: such an evaluation says nothing.
+
+    Raises:
+        AssayError: there is one.
+    """
+    trained = {path.resolve() for path in data}
+    for path in dev:
+        if path.resolve() in trained:
+            raise AssayError(f"{path}: is named by both --data and --dev; name it by one")
 
 
 def _first() -> bool:

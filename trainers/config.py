@@ -240,6 +240,8 @@ class TrainConfig:
             _within(name, getattr(self, name), 0, 1)
         _within("label_smoothing", self.label_smoothing, 0, 0.5)
         _within("dev_share", self.dev_share, 0, 0.9)
+        # Each is started, and a machine that has no more fails in places that have nothing to do with it.
+        _within("threads", self.threads, 0, 1024)
         for name in ("beta", "temperature"):
             if not getattr(self, name) > 0:
                 raise AssayError(f"train.{name}: {getattr(self, name)} must be above 0")

@@ -301,6 +301,9 @@ class Fit:
     def _take_best(self, dev: dict[str, Any] | None) -> dict[str, Any] | None:
         best = checkpoint.find_best(self.work)
         if best is None:
+            self._note(
+                f"{self.work}: the best checkpoint is missing or damaged; the last weights are exported"
+            )
             return dev
         checkpoint.load(best, self.model, None, identity=self.identity, world=self.world, changed=True)
         return self.objective.evaluate(self.dev, self.engine.infer(self.dev), self.config.seed)

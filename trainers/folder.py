@@ -1,6 +1,7 @@
 """Where a run writes: the model's folder, which is there whole or not at all, and what a stopped run left.
 
-`replacing` gives a new folder beside a path that takes its place on success and vanishes on an error.
+`replacing` gives a new folder beside a path that takes its place on success and vanishes on an error; a
+licence that somebody put into the old one stays.
 `work_folder` is beside it too: the log as it grows, checkpoints, and what was computed once; it stays until
 the run is finished. Errors are `AssayError`.
 """
@@ -8,6 +9,9 @@ the run is finished. Errors are `AssayError`.
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,20 +22,69 @@ from safetensors import SafetensorError
 from schemas.errors import AssayError
 from trainers.tokenizer import first_line
 
+LOCK = "lock"
+"""Of the work folder: held by the training that is under way."""
+
 
 def work_folder(out_dir: Path) -> Path:
     """What belongs to an unfinished run of a model's folder."""
     return out_dir.with_name(f"{out_dir.name}.checkpoints")
 
 
+_KEPT = ("LICENSE*", "NOTICE*")
+"""What a person may put beside a model, so that it stays when the model is made anew."""
+
+
 def check_place(path: Path) -> None:
-    """Refuse a path where something is that no training run made.
+    """Refuse a path where something is that no training run made: it would be lost.
 
     Raises:
         AssayError: there is.
     """
-    if path.exists() and not (path / "run.json").is_file():
-        raise AssayError(f"{path}: exists and is not a trained model; give another output folder")
+    if path.exists() and not (_is_empty(path) or _is_trained(path)):
+        raise AssayError(
+            f"{path}: exists and is not a trained model; remove it, or give another output folder"
+        )
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _is_trained(path: Path) -> bool:
+    # Run directories and evaluations have a run.json too, of other content.
+    try:
+        facts = json.loads((path / "run.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict) and {"objective", "config"} <= facts.keys()
+
+
+@contextlib.contextmanager
+def held(out_dir: Path) -> Iterator[None]:
+    """Make the work folder of a model, and hold it against other trainings into the same place.
+
+    Raises:
+        AssayError: another one has it, or it cannot be made.
+    """
+    work = work_folder(out_dir)
+    with writable(out_dir):
+        work.mkdir(parents=True, exist_ok=True)
+        handle = os.open(work / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AssayError(
+                f"{out_dir}: another training writes there; wait for it or stop it, or give another folder"
+            ) from None
+        except OSError as error:
+            # A file system that has no locks, as some of many machines have, is no reason not to train.
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+                raise
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -91,6 +144,10 @@ def _fresh_folder(path: Path) -> Iterator[Path]:
         # A folder cannot be renamed onto one with files in it, so the old model steps aside first.
         old = path.with_name(f".{path.name}.old.{os.getpid()}.partial")
         if path.exists():
+            for pattern in _KEPT:
+                for kept in path.glob(pattern):
+                    if kept.is_file() and not (fresh / kept.name).exists():
+                        shutil.copy2(kept, fresh / kept.name)
             path.rename(old)
         try:
             fresh.rename(path)

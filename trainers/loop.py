@@ -40,7 +40,7 @@ from trainers.config import TINY, TrainConfig
 from trainers.engine import Engine
 from trainers.environment import quiet, reproducible
 from trainers.fit import Fit
-from trainers.folder import check_place, replacing, tidy, work_folder, writable
+from trainers.folder import LOCK, check_place, held, replacing, tidy, work_folder, writable
 from trainers.items import Found, Item
 from trainers.log import Progress
 from trainers.model import RewardModel, build, use_liger
@@ -239,7 +239,9 @@ class _Run:
         items, account = self.objective.encode(rows, tokenizer, "train")
         dev, dev_account = self.objective.encode(dev_rows, tokenizer, "dev")
         if not items:
-            raise AssayError(_nothing(self.objective, account, shards))
+            raise AssayError(_nothing("training", self.objective, account, shards))
+        if len(files) > shards and not dev:
+            raise AssayError(_nothing("development", self.objective, dev_account, len(files) - shards))
         digest = " ".join(sorted(file_sha256(path) for path in files))
         return _Data(items, dev, account, dev_account, self.objective.counts(rows), digest)
 
@@ -254,12 +256,19 @@ class _Run:
     @contextlib.contextmanager
     def _working(self, resume: str) -> Iterator[None]:
         """The work folder; it stays when the run is to go on from it."""
-        if self.first:
-            with writable(self.out_dir):
-                if resume == "never":
-                    shutil.rmtree(self.work, ignore_errors=True)
-                self.work.mkdir(parents=True, exist_ok=True)
-        self.world.gather(0)
+        with held(self.out_dir) if self.first else contextlib.nullcontext():
+            if self.first and resume == "never":
+                for left in self.work.iterdir():
+                    if left.is_dir():
+                        shutil.rmtree(left, ignore_errors=True)
+                    elif left.name != LOCK:
+                        left.unlink(missing_ok=True)
+            self.world.gather(0)
+            with self._kept_when_stopped():
+                yield
+
+    @contextlib.contextmanager
+    def _kept_when_stopped(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -322,8 +331,8 @@ class _Run:
             write_text(folder / "run.json", json.dumps(run, indent=1) + "\n")
 
 
-def _nothing(objective: Objective, account: Account, shards: int) -> str:
+def _nothing(part: str, objective: Objective, account: Account, shards: int) -> str:
     if not account.rows:
-        return f"no training {objective.unit} in {shards} shards; make some first"
+        return f"no {part} {objective.unit} in {shards} shard{'s' if shards > 1 else ''}; make some first"
     reasons = ", ".join(f"{count} {reason}" for reason, count in account.by_reason().items())
-    return f"none of {account.rows} training {objective.unit} can be used ({reasons}); see their texts"
+    return f"none of {account.rows} {part} {objective.unit} can be used ({reasons}); see their texts"

@@ -113,3 +113,50 @@ def test_what_is_not_there_is_told(words: tuple[str, ...], said: str, alone: Pat
     done = assay("train", "--run-dir", alone.parents[1], *words)
     assert done.code == 2
     assert said in done.err
+
+
+def test_shards_and_a_folder_need_no_run_and_take_no_settings_of_one(shards: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "default").mkdir(parents=True)
+    (tmp_path / "runs" / "default" / "run.json").write_text('{"format": 1}')
+    recipe = tmp_path / "runs" / "default" / "recipe.toml"
+    recipe.write_text("[train]\nlr = 1e30\nseed = 7\n")
+    words = ("train", "--data", shards, "--out", "rm", *SETS, "--set", "train.max_steps=2")
+    done = assay(*words, "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["run_dir"] is None
+    assert json.loads((tmp_path / "rm" / "run.json").read_text())["config"]["seed"] == 0
+    assert recipe.read_text() == "[train]\nlr = 1e30\nseed = 7\n"
+    assert sorted(path.name for path in recipe.parent.iterdir()) == ["recipe.toml", "run.json"]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_cleaning_loses_nothing_that_no_training_made(processes: int, shards: Path, tmp_path: Path) -> None:
+    for name, file, text in (("notes", "thesis.txt", "years of work"), ("run", "run.json", '{"format": 1}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text(text)
+        words = ("--data", shards, "--out", tmp_path / name, "--processes", processes, *SETS)
+        done = assay("train", "--clean", *words, cwd=tmp_path)
+        assert done.code == 2
+        assert "exists and is not a trained model" in done.err
+        assert (tmp_path / name / file).read_text() == text
+
+
+def test_cleaning_with_data_that_is_not_there_keeps_the_model(alone: Path) -> None:
+    words = ("--run-dir", alone.parents[1], "--data", "nowhere", "--clean", *SETS)
+    assert assay("train", *words).code == 2
+    assert (alone / "model.safetensors").is_file()
+
+
+def test_a_change_in_one_of_two_shards_of_a_name_is_seen(tmp_path: Path) -> None:
+    for name in "ab":
+        pairs_shard(tmp_path / name / "part.parquet", 20)
+    # One file would be found to be the other by its rows alone.
+    pairs_shard(tmp_path / "b" / "part.parquet", 30)
+    words = ("--data", tmp_path / "a", "--data", tmp_path / "b", "--out", tmp_path / "rm", *SETS)
+    sets = ("--set", "train.max_steps=1")
+    assert assay("train", *words, *sets, cwd=tmp_path).code == 0
+    for name in "ab":
+        assert "already done" in assay("train", *words, *sets, cwd=tmp_path).err
+        pairs_shard(tmp_path / name / "part.parquet", 24)
+        done = assay("train", *words, *sets, cwd=tmp_path)
+        assert "train: done" in done.err

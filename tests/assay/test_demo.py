@@ -121,7 +121,7 @@ def test_model_folder_that_is_no_model_is_left_alone(demo: Path, tmp_path: Path)
     (run_dir / "models" / "rm" / "run.json").unlink()
     ran = assay("train", "--run-dir", run_dir)
     assert ran.code == 2
-    assert "--clean" in ran.err
+    assert "exists and is not a trained model" in ran.err
     assert (run_dir / "models" / "rm" / "model.safetensors").exists()
 
 

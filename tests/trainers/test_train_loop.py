@@ -94,7 +94,7 @@ def test_max_steps_goes_on_into_another_epoch(tmp_path: Path) -> None:
 
 
 def test_no_rows_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(AssayError, match="no training pairs in 1 shards; make some first"):
+    with pytest.raises(AssayError, match="no training pairs in 1 shard; make some first"):
         train(FAST, [shard(tmp_path / "a.parquet", [])], tmp_path / "rm")
 
 
