@@ -26,3 +26,18 @@ def diff(
     from assay.diff import show
 
     show(run_a, run_b, table, limit, as_json)
+
+
+@app.command("pull", help="Bring a dataset that was pushed back into a run directory, and verify it.")
+def pull(
+    repo_id: Annotated[str, typer.Argument(help="Dataset on the Hub: owner/name.", show_default=False)],
+    run_dir: Annotated[Path, typer.Option(help="Folder of the run, new or with these rows.")],
+    revision: Annotated[
+        str | None, typer.Option(help="Tag, branch or commit (default: the newest).", show_default=False)
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Pull a dataset."""
+    from assay.pull import pull_run
+
+    pull_run(repo_id, run_dir, revision, as_json)

@@ -11,6 +11,7 @@ from assay.models import NAMES
 from assay.stages import STAGES, Stage
 from schemas import shards
 from schemas.errors import AssayError, ShardError
+from schemas.hub_pull import read_facts
 from schemas.rundir import RunDir
 
 
@@ -85,6 +86,7 @@ def collect(run: RunDir) -> dict[str, Any]:
         "run_dir": str(run.root),
         "stages": stages,
         "leakage": _leakage(run),
+        "pulled": read_facts(run),
         "models": {
             name: {
                 "trained": (model / "run.json").exists(),
@@ -137,6 +139,8 @@ def show(run_dir: Path, as_json: bool) -> None:
     # Written at once, so that a reader that stops early, such as `head -1`, is no error.
     with console.capture() as page:
         console.print(table)
+        if (pulled := facts["pulled"]) is not None:
+            console.print(Text(f"pulled from {pulled['repo_id']} at {str(pulled['commit'])[:12]}"))
         for what, measured in facts["leakage"].items():
             console.print(_leakage_line(measured, what))
         for name, state in facts["models"].items():
