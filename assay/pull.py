@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from schemas import hub_pull
+from schemas.card_text import UNSEEN
 from schemas.errors import AssayError
 from schemas.rundir import RunDir
+
+
+def _visible(text: str) -> str:
+    """A stranger's text in one line, with what a terminal would obey written out."""
+    return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.split()))
 
 
 def _notes(run: RunDir) -> list[str]:
@@ -27,7 +33,7 @@ def _notes(run: RunDir) -> list[str]:
     try:
         Recipe.load(path)
     except AssayError as error:
-        notes.append(f"{error}; commands on this run want another --recipe")
+        notes.append(_visible(f"{error}; commands on this run want another --recipe"))
     try:
         tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -36,8 +42,10 @@ def _notes(run: RunDir) -> list[str]:
     named = [tables.get("model"), tables.get("policy"), *(judges if isinstance(judges, list) else [])]
     servers = {str(one["base_url"]) for one in named if isinstance(one, dict) and one.get("base_url")}
     if servers:
-        shown = ", ".join(ascii(one)[1:-1][:100] for one in sorted(servers))
-        notes.append(f"its recipe names model servers, which stages that ask a model would talk to: {shown}")
+        shown = ", ".join(one[:100] for one in sorted(servers))
+        notes.append(
+            _visible(f"its recipe names model servers, which stages that ask a model would talk to: {shown}")
+        )
     return notes
 
 

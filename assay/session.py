@@ -28,6 +28,7 @@ from assay.status import amount
 from schemas import shards
 from schemas.errors import AssayError, RunDirError
 from schemas.ids import task_key
+from schemas.records import SPLIT_TABLES
 from schemas.rundir import RunDir
 from schemas.stage import all_outputs
 
@@ -351,7 +352,7 @@ def write_report(run_dir: Path, as_json: bool) -> None:
 def make_report(run: RunDir) -> Path:
     """Write the report of a run directory and return its page; nothing is done when nothing changed."""
     page, marker = run.root / "report" / "index.html", run.root / "report" / "run.json"
-    if not any(run.parts(table) for table in ("edits", "problems", "preferences", "trajectories")):
+    if not any(run.parts(table) for table in ("edits", "problems", *SPLIT_TABLES)):
         raise AssayError(f"{run.root}: nothing to report yet; run a stage first")
     facts = [path for path in run.root.rglob("*.json*") if "report" not in path.relative_to(run.root).parts]
     told = {str(path.relative_to(run.root)): shards.file_sha256(path) for path in facts}

@@ -197,7 +197,7 @@ def listing(
         endpoint=api.endpoint,
         token=secret,
         files=tuple(sorted(files, key=lambda one: one.path)),
-        others=len(entries) - len(files),
+        others=sum(not fits(one.path, (*known, ".git*")) for one in entries),
     )
     _check_ours(found)
     return found
