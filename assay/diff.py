@@ -285,7 +285,7 @@ def _sample_lines(diff: TableDiff) -> list[str]:
         for one in rows:
             row = ", ".join(f"{name} {_text(value)}" for name, value in one["row"].items())
             lines.append(f"  {kind}: {row}")
-            if why := one.get("why"):
+            if (why := one.get("why")) and diff.table != "verdicts":
                 about = [str(why[name]) for name in ("stage", "reason", "detail") if why.get(name)]
                 lines.append("    " + ": ".join(about))
             lines += [
