@@ -123,3 +123,15 @@ class Objective(Protocol):
         """Statistics of items that were held out, JSON-like; at the top level are the metrics by which
         `train.keep_best` may choose."""
         ...
+
+
+class WithoutCompanions:
+    """The part of an objective whose loss needs nothing beside a step's own items."""
+
+    def companions(self, items: Sequence[Item], order: Sequence[int]) -> list[Item] | None:
+        """None."""
+        return None
+
+    def context(self, companions: Sequence[Item], found: Sequence[Found]) -> dict[str, float]:
+        """Nothing."""
+        return {}

@@ -20,7 +20,7 @@ from trainers import data, losses, metrics
 from trainers.config import TrainConfig
 from trainers.data import Cutting, Pair, TokenPair
 from trainers.items import Batch, Found, Item, Output
-from trainers.objectives.base import Account
+from trainers.objectives.base import Account, WithoutCompanions
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -52,7 +52,7 @@ def _share(strength: float | None) -> float:
     return 1.0 if strength is None else strength / 5
 
 
-class BradleyTerry:
+class BradleyTerry(WithoutCompanions):
     """See the module."""
 
     name = "bt"
@@ -98,14 +98,6 @@ class BradleyTerry:
             pairs += 1
             tokens += item.predicted
         return {"pairs": pairs, "lm_tokens": tokens}
-
-    def companions(self, items: Sequence[Item], order: Sequence[int]) -> None:
-        """None."""
-        return
-
-    def context(self, companions: Sequence[Item], found: Sequence[Found]) -> dict[str, float]:
-        """Nothing."""
-        return {}
 
     def loss(
         self, output: Output, batch: Batch, totals: Mapping[str, float], context: Mapping[str, float]

@@ -24,7 +24,7 @@ from trainers.config import TrainConfig
 from trainers.data import Cutting, Pair, TokenPair
 from trainers.items import Batch, Found, Item, Output
 from trainers.objectives import ratios
-from trainers.objectives.base import Account
+from trainers.objectives.base import Account, WithoutCompanions
 from trainers.packing import common_prefix
 
 
@@ -59,7 +59,7 @@ def item_of(pair: TokenPair, max_length: int, end_of_turn: int) -> Item:
     )
 
 
-class Dpo:
+class Dpo(WithoutCompanions):
     """See the module."""
 
     name = "dpo"
@@ -102,14 +102,6 @@ class Dpo:
     def totals(self, items: Iterable[Item]) -> dict[str, float]:
         """Pairs."""
         return {"pairs": sum(1 for _ in items)}
-
-    def companions(self, items: Sequence[Item], order: Sequence[int]) -> None:
-        """None."""
-        return
-
-    def context(self, companions: Sequence[Item], found: Sequence[Found]) -> dict[str, float]:
-        """Nothing."""
-        return {}
 
     def loss(
         self, output: Output, batch: Batch, totals: Mapping[str, float], context: Mapping[str, float]

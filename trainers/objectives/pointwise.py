@@ -29,7 +29,7 @@ from trainers.config import TrainConfig
 from trainers.conversations import COLUMNS, request_of
 from trainers.data import Cutting, cut_side, encode_sides
 from trainers.items import Batch, Found, Item, Output
-from trainers.objectives.base import Account
+from trainers.objectives.base import Account, WithoutCompanions
 from trainers.rowfiles import BadRow
 
 _OTHER = frozenset(
@@ -55,7 +55,7 @@ class Example:
     fault: Drop | None = None
 
 
-class Pointwise:
+class Pointwise(WithoutCompanions):
     """See the module."""
 
     name = "pointwise"
@@ -178,14 +178,6 @@ class Pointwise:
     def totals(self, items: Iterable[Item]) -> dict[str, float]:
         """Rows."""
         return {"rows": sum(1 for _ in items)}
-
-    def companions(self, items: Sequence[Item], order: Sequence[int]) -> None:
-        """None."""
-        return
-
-    def context(self, companions: Sequence[Item], found: Sequence[Found]) -> dict[str, float]:
-        """Nothing."""
-        return {}
 
     def loss(
         self, output: Output, batch: Batch, totals: Mapping[str, float], context: Mapping[str, float]

@@ -35,7 +35,7 @@ from trainers.config import TrainConfig
 from trainers.items import Batch, Found, Item, Output
 from trainers.metrics import Floats
 from trainers.mixing import left_out, parse_shares
-from trainers.objectives.base import Account
+from trainers.objectives.base import Account, WithoutCompanions
 from trainers.packing import Ids
 from trainers.tokenizer import CORPUS_CHARS
 from trainers.trajectories import QUESTION, Attempt, Renderer, read_attempts
@@ -73,7 +73,7 @@ def item_of(idx: str, attempts: Sequence[Attempt], sequences: Sequence[Ids], yes
     )
 
 
-class Verifier:
+class Verifier(WithoutCompanions):
     """See the module."""
 
     table = "trajectories"
@@ -217,14 +217,6 @@ class Verifier:
             trajectories += len(item.sequences)
             tasks += item.facts.ranked
         return {"trajectories": trajectories, "tasks": tasks}
-
-    def companions(self, items: Sequence[Item], order: Sequence[int]) -> None:
-        """None."""
-        return
-
-    def context(self, companions: Sequence[Item], found: Sequence[Found]) -> dict[str, float]:
-        """Nothing."""
-        return {}
 
     def loss(
         self, output: Output, batch: Batch, totals: Mapping[str, float], context: Mapping[str, float]
