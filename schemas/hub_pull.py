@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas import shards
+from schemas.card_text import UNSEEN
 from schemas.declare import schema_of
 from schemas.errors import AssayError, RunDirError, ShardError
 from schemas.hub import CARD, check_names, fits, token_of
@@ -117,7 +118,7 @@ def _explained(error: Exception, repo_id: str, endpoint: str, token: str | None)
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     def told(text: object, most: int) -> str:
-        line = " ".join(str(text).split())
+        line = UNSEEN.sub("?", " ".join(str(text).split()))
         return (line.replace(token, "<token>") if token else line)[:most]
 
     chain: list[BaseException] = [error]
