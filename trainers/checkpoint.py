@@ -62,8 +62,13 @@ def metric_of(result: Mapping[str, Any], name: str) -> float:
     """A number of an evaluation.
 
     Raises:
-        AssayError: it has none of that name.
+        AssayError: it has none of that name, or the rows have none.
     """
+    if name in result and result[name] is None:
+        raise AssayError(
+            f"train.keep_best: the development rows have no {name}, since it needs several of them that "
+            "differ; raise train.dev_share, or choose another number"
+        )
     numbers = {
         key: float(value)
         for key, value in result.items()

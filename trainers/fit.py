@@ -7,11 +7,13 @@ when a signal asks to stop (`Stopped`), and before a step whose loss is not fini
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -20,7 +22,7 @@ from trainers import checkpoint, signals
 from trainers.config import TrainConfig
 from trainers.engine import Engine
 from trainers.folder import work_folder, writable
-from trainers.items import Item
+from trainers.items import Found, Item
 from trainers.log import Log, Progress, trackers
 from trainers.model import RewardModel
 from trainers.packing import Sampler
@@ -94,11 +96,15 @@ class Fit:
             eps=self.config.eps,
             fused=self.world.device.type == "cuda" or None,
         )
-        # A schedule that cannot be is told before hours of preparation.
+        # A schedule or a metric that cannot be is told before hours of preparation.
         self._rate(1)
+        self._check_metric()
         self.log = Log(None)
         self._refer()
         self.done = self._load(resume)
+        if self.done > self.steps:
+            self._note(f"the checkpoint is of step {self.done}, and these settings end at {self.steps}")
+            self.steps = self.done
         first = self.world.rank == 0
         tracked = (
             trackers(config.trackers, out_dir.with_name(f"{out_dir.name}.logs"), config_of_run)
@@ -194,7 +200,6 @@ class Fit:
         line: dict[str, Any] = {}
         dev: dict[str, Any] | None = None
         try:
-            self._check_metric()
             with signals.stopping() as stop:
                 for step in range(self.done + 1, self.steps + 1):
                     line = self._step(step)
@@ -209,8 +214,9 @@ class Fit:
                         if not (saves and step % saves == 0):
                             self._save(step)
                         raise Stopped(f"stopped after step {step} of {self.steps}; the same command goes on")
-                if self.done == self.steps and self.dev:
-                    dev = self._evaluate(self.steps)
+                if self.done == self.steps:
+                    line = self.log.last.get("step", {})
+                    dev = self._evaluate(self.steps) if self.dev else None
             if self.config.keep_best:
                 dev = self._take_best(dev)
         finally:
@@ -218,15 +224,20 @@ class Fit:
         return {name: value for name, value in line.items() if name not in ("event", "seconds")}, dev
 
     def _check_metric(self) -> None:
-        """Whether there is a metric of the name that chooses: it would be told hours later otherwise."""
-        name, few = self.config.keep_best, self.dev[:2]
+        """Whether the development rows have the metric that chooses, whatever the model will say of them: it
+        would be told after the training otherwise. One of two classes has none where all rows are of one."""
+        name = self.config.keep_best
         if not name:
             return
-        if not few:
+        if not self.dev:
             raise AssayError("train.keep_best: there are no development rows; raise train.dev_share")
-        result = self.objective.evaluate(few, self.engine.infer(few), self.config.seed)
-        if name not in result:
-            checkpoint.metric_of(result, name)
+        draw = np.random.default_rng(0)
+        items, found = [], []
+        for item in self.dev:
+            said = [-draw.random(len(targets), dtype=np.float32) for targets in item.targets]
+            items.append(dataclasses.replace(item, reference=tuple(np.zeros_like(part) for part in said)))
+            found.append(Found(draw.random(len(item.sequences), dtype=np.float32), tuple(said)))
+        checkpoint.metric_of(self.objective.evaluate(items, found, self.config.seed), name)
 
     def _step(self, step: int) -> dict[str, Any]:
         config, objective = self.config, self.objective
@@ -292,7 +303,9 @@ class Fit:
         result = self.objective.evaluate(self.dev, found, self.config.seed)
         self.log.evaluation(step, result)
         if self.config.keep_best:
-            value = checkpoint.metric_of(result, self.config.keep_best)
+            # Scores that are all the same may have none, such as no correlation. Any other is better.
+            said = result[self.config.keep_best]
+            value = math.nan if said is None else float(said)
             if self.best is None or checkpoint.better(self.config.keep_best, value, self.best):
                 self.best = value
                 self._save(step, value)

@@ -91,6 +91,7 @@ class Log:
 
     Attributes:
         dev: the newest evaluation.
+        last: the newest line of each event that an earlier process left, without its time.
         tokens: of all steps.
     """
 
@@ -111,10 +112,14 @@ class Log:
         self._started = time.monotonic()
         self._progress, self._tracked = progress, tracked
         self.dev: dict[str, Any] | None = None
+        self.last: dict[str, dict[str, Any]] = {}
         self.tokens = 0
         self._file = None
         if path is not None:
             lines = _kept(path, kept)
+            for text in lines:
+                line = json.loads(text)
+                self.last[line.get("event", "")] = {k: v for k, v in line.items() if k != "seconds"}
             path.write_text("".join(lines))
             self._file = path.open("a")
 
@@ -144,8 +149,10 @@ class Log:
         return self._emit({"event": "step", **line, "tokens": self.tokens})
 
     def evaluation(self, step: int, result: dict[str, Any]) -> None:
-        """Log an evaluation and remember it as the newest."""
+        """Log an evaluation and remember it as the newest; one that is there already is not written again."""
         self.dev = result
+        if self.last.get("dev", {}).get("step") == step:
+            return
         self._emit({"event": "dev", "step": step, **result})
 
     def close(self) -> None:

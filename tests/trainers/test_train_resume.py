@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from program_helpers import made_programs, steps_shard
 from train_helpers import TINY, made_pairs, shard
 
 from schemas.config import to_toml
@@ -193,6 +194,62 @@ def test_a_metric_that_is_not_there_is_named_with_those_that_are(pairs: Path, tm
         AssayError, match=r"train\.keep_best: the evaluation has no number 'f1'; it has .*accuracy"
     ):
         train(config(keep_best="f1"), [pairs], tmp_path / "rm")
+
+
+def test_a_metric_that_the_development_rows_cannot_have_is_told_before_the_first_step(tmp_path: Path) -> None:
+    rows = [row for row in made_programs(12, 4) if row["outcome"] == 1]
+    steps = steps_shard(tmp_path / "steps.parquet", rows)
+    seen: list[str] = []
+    for name, why in (("auc", "have no auc"), ("failing", "no number 'failing'")):
+        with pytest.raises(AssayError, match=f"train.keep_best: .*{why}"):
+            train(
+                config(objective="kto", keep_best=name),
+                [steps],
+                tmp_path / "policy",
+                progress=lambda line: seen.append(line["event"]),
+            )
+    assert not seen
+
+
+def test_settings_that_end_before_the_checkpoint_export_it_with_the_steps_it_took(
+    pairs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "rm"
+    running = process(pairs, out, tmp_path, config())
+    wait_for(running, 10)
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    notes: list[str] = []
+    result = train(
+        config(max_steps=3),
+        [pairs],
+        out,
+        resume="changed",
+        progress=lambda line: notes.append(line.get("text", "")),
+    )
+    assert result.steps in (8, 10)
+    assert any("these settings end at 3" in note for note in notes)
+    assert result.run["metrics"]["last_step"]["step"] == result.steps
+    assert result.dev is not None
+
+
+def test_a_run_killed_while_it_is_exported_ends_as_if_it_had_not_been(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = config(keep_best="loss", epochs=1)
+    train(given, [pairs], tmp_path / "whole")
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainers.export.export", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(given, [pairs], tmp_path / "rm")
+    train(given, [pairs], tmp_path / "rm")
+    same(tmp_path / "whole", tmp_path / "rm")
+    whole, other = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("whole", "rm"))
+    assert other["metrics"] == whole["metrics"]
 
 
 def test_a_loss_that_is_not_finite_saves_the_state_before_it_and_names_the_rows(
