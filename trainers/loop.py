@@ -335,4 +335,6 @@ def _nothing(part: str, objective: Objective, account: Account, shards: int) -> 
     if not account.rows:
         return f"no {part} {objective.unit} in {shards} shard{'s' if shards > 1 else ''}; make some first"
     reasons = ", ".join(f"{count} {reason}" for reason, count in account.by_reason().items())
-    return f"none of {account.rows} {part} {objective.unit} can be used ({reasons}); see their texts"
+    first = account.drops[0]
+    shown = ": ".join(part for part in (first.id, first.reason, first.detail) if part)
+    return f"none of {account.rows} {part} {objective.unit} can be used ({reasons}); the first: {shown}"

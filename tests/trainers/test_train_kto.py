@@ -161,7 +161,7 @@ def test_functions_without_any_label_are_refused_for_steps_and_fine_for_outcomes
     path = steps_shard(tmp_path / "part-a.parquet", made_programs(2))
     wanted = Kto(configured(objective="step-kto", step_label="judge_label"))
     rows = wanted.read([path])
-    with pytest.raises(AssayError, match=r"8 functions_unlabelled.*step_label.*not judge_label") as caught:
+    with pytest.raises(AssayError, match=r"8 functions_unlabelled.*judge_label is null.*step_label") as caught:
         wanted.encode(rows, tokenizer, "train")
     assert "\n" not in str(caught.value)
     assert len(wanted.encode(rows, tokenizer, "dev")[0]) == 4
@@ -188,6 +188,21 @@ def judged(right: bool, labels: list[int], group: str) -> Item:
         Facts(right, 2, spans, marks, marks),
         (np.zeros(2, np.float32),),
     )
+
+
+def test_functions_that_are_cut_are_said_to_be_and_what_helps(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    objective = Kto(configured(objective="step-kto", max_length=20))
+    with pytest.raises(AssayError, match=r"\(\d+ functions_cut\); raise train\.max_length, or use kto"):
+        objective.encode(rows_of(tmp_path, made_programs(4)), tokenizer, "train")
+
+
+def test_rows_that_are_all_dropped_are_told_by_the_first_one(tmp_path: Path) -> None:
+    rows = [{**row, "outcome": 3} for row in made_programs(6)]
+    path = steps_shard(tmp_path / "part-a.parquet", rows)
+    with pytest.raises(AssayError, match=r"bad_outcome\); the first: .*: 3 is neither 0 nor 1"):
+        train(configured(objective="kto", max_steps=1), [path], tmp_path / "policy")
 
 
 def test_evaluation_says_whether_wrong_functions_of_failing_programs_stand_below_right_ones() -> None:

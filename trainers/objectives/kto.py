@@ -67,12 +67,16 @@ class Kto:
             rows, tokenizer, Cutting.of(config), config.conflicts == "mask"
         )
         if self._steps and part == "train" and items and not account.noted["functions_labelled"]:
-            why = ", ".join(
-                f"{count} {name}" for name, count in account.noted.items() if "functions_" in name
-            )
+            left_out = {name: n for name, n in account.noted.items() if name.startswith("functions_") and n}
+            why = ", ".join(f"{count} {name}" for name, count in left_out.items()) or "they have none"
+            advice = {
+                "functions_cut": "raise train.max_length",
+                "functions_unlabelled": f"{config.step_label} is null; set train.step_label to another",
+                "functions_masked": "set train.conflicts to keep",
+            }.get(max(left_out, key=lambda name: left_out[name], default=""), "check their byte offsets")
             raise AssayError(
                 f"train.objective: step-kto has no function to train on in {len(items)} programs ({why}); "
-                f"set train.step_label to a column with labels, not {config.step_label}, or use kto"
+                f"{advice if left_out else 'label functions with `assay verify`'}, or use kto"
             )
         return items, account
 
