@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
@@ -31,6 +30,7 @@ from schemas.ids import rng
 from trainers import attention
 from trainers.config import TINY, TrainConfig
 from trainers.items import Batch, Output
+from trainers.loading import load
 from trainers.tokenizer import first_line
 
 # Logits of more positions than this are made, used and made again in the backward pass: 16 MiB on a CPU,
@@ -209,7 +209,9 @@ def build(
         return model
     try:
         model = _load(config.model, scored, vocabulary)
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
+    except AssayError:
+        raise
+    except Exception as error:  # whatever a damaged folder makes transformers raise
         raise AssayError(f"{config.model}: cannot be loaded as a model ({first_line(error)})") from None
     embedding: Any = model.trunk.get_input_embeddings()
     have, need = embedding.num_embeddings, len(tokenizer)
@@ -233,9 +235,10 @@ def build(
 
 def _load(source: str, scored: bool, vocabulary: bool) -> RewardModel:
     found: Any = AutoConfig.from_pretrained(source, trust_remote_code=False)
-    how: dict[str, Any] = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
     if any(name.endswith("ForSequenceClassification") for name in found.architectures or ()):
-        classifier: Any = AutoModelForSequenceClassification.from_pretrained(source, **how)
+        classifier: Any = load(
+            AutoModelForSequenceClassification, source, "reward model", dtype=torch.float32
+        )
         if found.num_labels != 1 or not isinstance(getattr(classifier, "score", None), nn.Linear):
             raise ValueError(f"it classifies into {found.num_labels} labels, a reward model has one score")
         head: nn.Linear | None = None
@@ -248,7 +251,9 @@ def _load(source: str, scored: bool, vocabulary: bool) -> RewardModel:
                 head.weight = weight
         score = classifier.score.weight.detach().float() if scored else None
         return RewardModel(trunk, head, score, scored=scored)
-    causal: Any = AutoModelForCausalLM.from_pretrained(source, **how)
+    # A trunk alone will do where nothing is read from the vocabulary head.
+    optional = () if vocabulary else ("lm_head.weight",)
+    causal: Any = load(AutoModelForCausalLM, source, "model", optional=optional, dtype=torch.float32)
     return RewardModel(
         causal.base_model, causal.get_output_embeddings() if vocabulary else None, scored=scored
     )

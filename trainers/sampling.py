@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -32,6 +31,7 @@ from transformers import (
 
 from schemas.errors import AssayError
 from trainers.environment import quiet, reproducible
+from trainers.loading import load
 from trainers.packing import Ids
 from trainers.tokenizer import first_line
 
@@ -119,13 +119,15 @@ class Policy:
                         f"{model}: is a reward model, which writes nothing; give a language model"
                     )
                 self._tokenizer: Any = AutoTokenizer.from_pretrained(str(model), **how)
-                loaded: Any = AutoModelForCausalLM.from_pretrained(
+                loaded: Any = load(
+                    AutoModelForCausalLM,
                     str(model),
+                    "language model",
                     dtype=torch.float32 if self._device.type == "cpu" else "auto",
-                    use_safetensors=True,
-                    **how,
                 )
-        except (OSError, ValueError, ImportError, SafetensorError) as error:
+        except AssayError:
+            raise
+        except Exception as error:  # whatever a damaged folder makes transformers raise
             raise AssayError(f"{model}: cannot be loaded as a language model ({first_line(error)})") from None
         self._model = loaded.eval().to(self._device)
         self.chat = bool(self._tokenizer.chat_template)

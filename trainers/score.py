@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoModelForSequenceClassification
 
@@ -30,8 +29,9 @@ from trainers.config import TrainConfig
 from trainers.data import Cutting, batches, cut_side, encode_sides
 from trainers.environment import quiet, reproducible
 from trainers.items import pad
+from trainers.loading import load
 from trainers.packing import Ids, layout
-from trainers.tokenizer import first_line, load_tokenizer
+from trainers.tokenizer import load_tokenizer
 
 
 class Scorer:
@@ -56,12 +56,13 @@ class Scorer:
             raise AssayError(f"{model}: no such model folder; train one first")
         self.name = folder.resolve().name if folder.is_dir() else str(model)
         self.tokenizer = load_tokenizer(str(model))
-        how: dict[str, Any] = {"dtype": torch.float32, "trust_remote_code": False, "use_safetensors": True}
-        try:
-            with quiet():
-                loaded: Any = AutoModelForSequenceClassification.from_pretrained(str(model), **how)
-        except (OSError, ValueError, ImportError, SafetensorError) as error:
-            raise AssayError(f"{model}: cannot be loaded as a reward model ({first_line(error)})") from None
+        with quiet():
+            loaded: Any = load(
+                AutoModelForSequenceClassification,
+                str(model),
+                "reward model",
+                dtype=torch.float32,
+            )
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._model = loaded.eval().to(self._device)
         config: Any = loaded.config

@@ -96,7 +96,7 @@ def load_tokenizer(source: str, pad_token: str = "") -> PreTrainedTokenizerFast:
         raise AssayError(f"{source}: no such model folder; give one, or a Hub id such as owner/name")
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever a damaged file makes transformers raise
         raise AssayError(f"{source}: no tokenizer can be loaded ({first_line(error)})") from None
     if pad_token:
         if pad_token not in tokenizer.get_vocab():
