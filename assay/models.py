@@ -73,10 +73,20 @@ def _shards(run: RunDir, recipe: Recipe, split: str) -> dict[Path, str]:
     """Shards of a split with their digests; an error when their stage never ran."""
     table, stage, _ = _MODELS[recipe.train.objective]
     if not table:
-        raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
+        raise AssayError(_no_table(split))
     if not run.parts(table):
         raise AssayError(f"{run.root}: no {table} yet; run `assay {stage}` first")
     return {part.path: part.sidecar.sha256 for part in run.parts(table, split)}
+
+
+def _no_table(split: str) -> str:
+    """What to do for an objective whose rows are in no table of a run."""
+    if split == "train":
+        return "train.objective = pointwise reads files that you name: give --data FILE"
+    return (
+        "a run has no test rows for train.objective = pointwise: give scores of files (assay score FILE...) "
+        "to `assay eval best-of-k` or `calibration`, or measure the model on pairs (assay eval pairs FILE...)"
+    )
 
 
 def _given(paths: Sequence[Path]) -> dict[Path, str]:
@@ -211,11 +221,12 @@ def planned(run: RunDir, recipe: Recipe, stage: str, asked: Asked) -> tuple[dict
     if stage == "train" and asked.data:
         paths = list(_given(asked.data))
     elif not table:
-        raise AssayError("train.objective = pointwise reads files that you name: give --data FILE")
+        raise AssayError(_no_table(split))
     else:
         paths = [part.path for part in run.parts(table, split)]
     rows, size = _sizes(paths)
-    told = f"{rows:,} {table or 'rows'}"
+    # 400 steps would be steps of an optimizer.
+    told = f"{rows:,} {'programs' if table == 'steps' else table or 'rows'}"
     if stage != "train":
         return {"rows": rows}, told
     from assay import presets
@@ -225,12 +236,18 @@ def planned(run: RunDir, recipe: Recipe, stage: str, asked: Asked) -> tuple[dict
 
 
 def _sizes(paths: Sequence[Path]) -> tuple[int, int]:
-    """Rows of shards, and bytes of their columns before compression."""
+    """Rows of shards, and bytes of their columns before compression; of other files about as many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from trainers import rowfiles
+
     rows = size = 0
     for path in paths:
+        if path.suffix != ".parquet":
+            rows += sum(1 for _ in rowfiles.read(path, ()))
+            size += path.stat().st_size
+            continue
         try:
             facts = pq.read_metadata(path)
         except (OSError, pa.ArrowException) as error:
@@ -264,6 +281,15 @@ def evaluate(run: RunDir, recipe: Recipe, view: Observer, *, anew: bool = False)
     trained = recorded(model / "run.json")
     if not trained:
         raise AssayError(f"{model}: no trained model yet; run `assay train` first")
+    objective = str(trained.get("objective", recipe.train.objective))
+    if (
+        recipe.train.objective != "bt"
+        and _MODELS.get(objective, ("",))[0] != _MODELS[recipe.train.objective][0]
+    ):
+        raise AssayError(
+            f"{model}: was trained with train.objective {objective}, and is not measured as one of "
+            f"{recipe.train.objective}; set train.objective to that, or train it again"
+        )
     out = model / "eval"
     inputs = {**_named(shards_in), "model": str(trained.get("key"))}
     key = _key("eval", dataclasses.asdict(recipe.train), inputs)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cli_runs import assay, command
+from export_runs import candidate, make_run
 from training_rows import pairs_shard
 
 SETTINGS = {"vocab_size": 512, "max_length": 192, "batch_size": 6, "epochs": 2, "threads": 1}
@@ -160,3 +161,30 @@ def test_a_change_in_one_of_two_shards_of_a_name_is_seen(tmp_path: Path) -> None
         pairs_shard(tmp_path / name / "part.parquet", 24)
         done = assay("train", *words, *sets, cwd=tmp_path)
         assert "train: done" in done.err
+
+
+def test_a_dry_run_counts_the_rows_of_files_that_are_not_parquet(tmp_path: Path) -> None:
+    rows = [{"prompt": "Add.", "response": "a + b", "score": number / 3} for number in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sets = ("--set", "train.objective=pointwise")
+    done = assay(
+        "train", "--data", tmp_path / "rows.jsonl", "--run-dir", tmp_path / "run", *sets, "--dry-run"
+    )
+    assert done.code == 0, done.err
+    assert done.err.startswith("train: 3 rows")
+
+
+def test_a_model_is_not_measured_as_one_of_another_kind_and_keeps_its_evaluation(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, {"unit": [candidate(0, split="test")]})
+    model = run / "models" / "policy"
+    (model / "eval").mkdir(parents=True)
+    (model / "run.json").write_text(json.dumps({"objective": "dpo", "key": "k"}))
+    (model / "eval" / "results.json").write_text("{}")
+    done = assay("eval", "--run-dir", run, "--set", "train.objective=kto")
+    assert done.code == 2
+    assert "was trained with train.objective dpo, and is not measured as one of kto" in done.err
+    assert (model / "eval" / "results.json").exists()
+    done = assay("eval", "--run-dir", run, "--set", "train.objective=pointwise")
+    assert done.code == 2
+    assert "assay eval pairs FILE" in done.err
