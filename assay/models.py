@@ -25,6 +25,7 @@ from schemas.errors import AssayError
 from schemas.ids import task_key
 from schemas.rundir import RunDir
 
+_DESCRIBED = ("run.json", "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _LIBRARIES = ("torch", "transformers", "tokenizers")
 
 _MODELS = {
@@ -106,6 +107,18 @@ def _named(inputs: dict[Path, str]) -> dict[str, str]:
     return found
 
 
+def _base(model: str) -> dict[str, str]:
+    """What tells a folder that is trained from its earlier content, as it goes into a key: how it was made
+    and described, and the sizes of its weights, which may be too many bytes to read for it."""
+    found = {}
+    for path in sorted(Path(model).glob("*")) if Path(model).is_dir() else ():
+        if path.name in _DESCRIBED:
+            found[f"base {path.name}"] = shards.file_sha256(path)
+        elif path.suffix == ".safetensors":
+            found[f"base {path.name}"] = str(path.stat().st_size)
+    return found
+
+
 def _key(stage: str, config: dict[str, Any], inputs: dict[str, str]) -> str:
     try:
         code = code_digest(("trainers", "schemas"), _LIBRARIES)
@@ -173,6 +186,7 @@ def train(run: RunDir, recipe: Recipe, view: Observer, asked: Asked = Asked()) -
         apart(list(inputs), list(dev))
     out = asked.out or model_dir(run, recipe.train.objective)
     digests = {**_named(inputs), **{f"dev {name}": digest for name, digest in _named(dev).items()}}
+    digests |= _base(recipe.train.model)
     key = _key("train", dataclasses.asdict(recipe.train), digests)
     marker = out / "run.json"
     if not asked.anew and recorded(marker).get("key") == key and any(out.glob("*.safetensors")):

@@ -92,7 +92,9 @@ def load_tokenizer(source: str, pad_token: str = "") -> PreTrainedTokenizerFast:
     Raises:
         AssayError: it cannot be loaded or does not fit.
     """
-    if (source.startswith((".", "/", "~")) or source.count("/") > 1) and not Path(source).is_dir():
+    # Where recipes and runs write: the Hub is not asked for what an earlier stage has yet to make.
+    local = source.startswith((".", "/", "~", "models/", "runs/")) or source.count("/") > 1
+    if local and not Path(source).is_dir():
         raise AssayError(f"{source}: no such model folder; give one, or a Hub id such as owner/name")
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)

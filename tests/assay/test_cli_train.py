@@ -188,3 +188,14 @@ def test_a_model_is_not_measured_as_one_of_another_kind_and_keeps_its_evaluation
     done = assay("eval", "--run-dir", run, "--set", "train.objective=pointwise")
     assert done.code == 2
     assert "assay eval pairs FILE" in done.err
+
+
+def test_a_base_that_was_trained_again_is_trained_from_again(shards: Path, tmp_path: Path) -> None:
+    sets = (*SETS, "--set", "train.max_steps=1")
+    first = ("train", "--data", shards, "--out", "first", *sets)
+    second = ("train", "--data", shards, "--out", "second", *sets, "--set", "train.model=./first")
+    for words in (first, second):
+        assert assay(*words, cwd=tmp_path).code == 0
+    assert "already done" in assay(*second, cwd=tmp_path).err
+    assert assay(*first, "--clean", "--set", "train.lr=0.01", cwd=tmp_path).code == 0
+    assert "train: done" in assay(*second, cwd=tmp_path).err

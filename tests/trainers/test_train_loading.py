@@ -17,7 +17,7 @@ from schemas.errors import AssayError
 from trainers.config import TrainConfig
 from trainers.loop import train
 from trainers.score import Scorer
-from trainers.tokenizer import train_tokenizer
+from trainers.tokenizer import load_tokenizer, train_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +118,12 @@ def test_a_score_head_is_not_made_up(base: Path, tmp_path: Path) -> None:
     described(num_labels=1, id2label={"0": "score"}, label2id={"score": 0})(folder)
     with pytest.raises(AssayError, match=r"cannot be loaded as a reward model: it lacks the weights score"):
         Scorer(folder)
+
+
+@pytest.mark.parametrize("name", ["models/themis-pt-0.6b", "runs/rm"])
+def test_a_model_that_an_earlier_stage_has_yet_to_make_is_not_looked_for_on_the_hub(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssayError, match=f"{name}: no such model folder"):
+        load_tokenizer(name)
