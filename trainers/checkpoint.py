@@ -355,7 +355,8 @@ def _same(path: Path, wanted: Mapping[str, Any], of: Mapping[str, Any]) -> None:
     if not other:
         return
     said = ", ".join(
-        "the data" if name == "data" else f"train.{name} is {wanted.get(name)} and was {of.get(name)}"
+        {"data": "the data", "base": "the weights in train.model"}.get(name)
+        or f"train.{name} is {wanted.get(name)} and was {of.get(name)}"
         for name in other[:4]
     )
     more = f" and {len(other) - 4} more" if len(other) > 4 else ""

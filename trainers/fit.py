@@ -21,7 +21,7 @@ from schemas.errors import AssayError
 from trainers import checkpoint, signals
 from trainers.config import TrainConfig
 from trainers.engine import Engine
-from trainers.folder import work_folder, writable
+from trainers.folder import fingerprint, work_folder, writable
 from trainers.items import Found, Item
 from trainers.log import Log, Progress, trackers
 from trainers.model import RewardModel
@@ -88,7 +88,10 @@ class Fit:
         config_of_run = {
             name: value for name, value in self.config.as_dict().items() if name not in INDIFFERENT
         }
-        self.identity = {**config_of_run, "data": data}
+        # A run that goes on with other weights than it began with would compare with what they never said,
+        # and put adapters onto others.
+        self.base = fingerprint(config.model)
+        self.identity = {**config_of_run, "data": data, **({"base": self.base} if self.base else {})}
         self.optimizer = torch.optim.AdamW(
             optimizer_groups(model, self.config.weight_decay),
             lr=self.config.lr,
@@ -119,7 +122,7 @@ class Fit:
         """What the model says before training, of all that any step will compare with it."""
         if not self.objective.referenced:
             return
-        key = f"{self.config.model} {self.config.seed}"
+        key = f"{self.config.model} {self.base} {self.config.seed} {self.config.precision}"
         tell = self.progress
 
         def told(done: int, rounds: int) -> None:

@@ -20,10 +20,13 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from schemas.errors import AssayError
+from schemas.ids import content_id
 from trainers.tokenizer import first_line
 
 LOCK = "lock"
 """Of the work folder: held by the training that is under way."""
+
+_SAMPLES, _SAMPLE_BYTES = 64, 1 << 16
 
 
 def work_folder(out_dir: Path) -> Path:
@@ -33,6 +36,21 @@ def work_folder(out_dir: Path) -> Path:
 
 _KEPT = ("LICENSE*", "NOTICE*")
 """What a person may put beside a model, so that it stays when the model is made anew."""
+
+
+def fingerprint(model: str) -> str:
+    """What tells the weights in a folder from others: names, sizes and samples of its files, since they may
+    be too many bytes to read. Training changes all of a file. Empty for what is no folder."""
+    folder = Path(model)
+    parts: list[str | bytes] = []
+    for path in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():
+        size = path.stat().st_size
+        parts += [path.name, str(size)]
+        with path.open("rb") as file:
+            for place in range(_SAMPLES):
+                file.seek(max(0, size - _SAMPLE_BYTES) * place // (_SAMPLES - 1))
+                parts.append(file.read(_SAMPLE_BYTES))
+    return content_id("weights", *parts) if parts else ""
 
 
 def check_place(path: Path) -> None:

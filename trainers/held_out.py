@@ -25,6 +25,7 @@ from trainers import calibration, data, objectives
 from trainers.config import TrainConfig
 from trainers.engine import Engine
 from trainers.environment import quiet, reproducible
+from trainers.folder import fingerprint
 from trainers.items import Item
 from trainers.model import build
 from trainers.objectives.base import Objective
@@ -58,8 +59,14 @@ def evaluate(
         AssayError: the model or a shard cannot be used.
     """
     folder = Path(model_dir)
-    config = _config(folder)
+    told_run = _run(folder)
+    config = TrainConfig.from_mapping(told_run["config"]).resolved()
     objective = objectives.make(config)
+    if objective.referenced and told_run.get("base", "") not in ("", fingerprint(config.model)):
+        raise AssayError(
+            f"{folder}: was trained from {config.model}, whose weights are others now or gone, so that "
+            "nothing is there to compare with; put them back, or train again"
+        )
     tokenizer = load_tokenizer(str(folder))
     rows = objective.read([Path(path) for path in shards])
     items, account = objective.encode(rows, tokenizer, "dev")
@@ -125,9 +132,9 @@ def _referenced(engine: Engine, items: Sequence[Item]) -> list[Item]:
     return [dataclasses.replace(item, reference=one.logprobs) for item, one in zip(items, found, strict=True)]
 
 
-def _config(folder: Path) -> TrainConfig:
+def _run(folder: Path) -> dict[str, Any]:
     try:
-        values = json.loads((folder / "run.json").read_text())["config"]
+        told = json.loads((folder / "run.json").read_text())
+        return {**told, "config": dict(told["config"])}
     except (OSError, ValueError, KeyError, TypeError):
         raise AssayError(f"{folder}: has no run.json of a training run; train a model first") from None
-    return TrainConfig.from_mapping(values).resolved()

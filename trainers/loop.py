@@ -181,6 +181,7 @@ class _Run:
                     "unit": self.objective.unit,
                     "head": self.objective.head,
                     "config": config.as_dict(),
+                    "base": fit.base,
                     "counts": {
                         "train": found.account.as_dict(),
                         "dev": found.dev_account.as_dict(),

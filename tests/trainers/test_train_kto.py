@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerFast
 
 from schemas.errors import AssayError
 from trainers.config import TrainConfig
+from trainers.held_out import evaluate
 from trainers.items import Found, Item
 from trainers.loop import train
 from trainers.objectives.kto import Kto
@@ -161,7 +162,9 @@ def test_functions_without_any_label_are_refused_for_steps_and_fine_for_outcomes
     path = steps_shard(tmp_path / "part-a.parquet", made_programs(2))
     wanted = Kto(configured(objective="step-kto", step_label="judge_label"))
     rows = wanted.read([path])
-    with pytest.raises(AssayError, match=r"8 functions_unlabelled.*judge_label is null.*step_label") as caught:
+    with pytest.raises(
+        AssayError, match=r"8 functions_unlabelled.*judge_label is null.*step_label"
+    ) as caught:
         wanted.encode(rows, tokenizer, "train")
     assert "\n" not in str(caught.value)
     assert len(wanted.encode(rows, tokenizer, "dev")[0]) == 4
@@ -315,3 +318,27 @@ def test_a_run_on_one_task_says_whose_completions_the_reference_point_came_from(
     run = train(config, [path], tmp_path / "out").run
     assert run["counts"]["mismatched_with"] == {"own_task": 4}
     assert run["metrics"]["last_step"]["kl_own_task"] == 1.0
+
+
+def test_other_weights_in_the_folder_that_is_trained_are_not_taken_for_those_it_began_with(
+    tmp_path: Path,
+) -> None:
+    shard = steps_shard(tmp_path / "part-a.parquet", made_programs(6))
+    base, out = tmp_path / "base", tmp_path / "policy"
+    train(configured(objective="kto", model="tiny", vocab_size=512, max_steps=1), [shard], base)
+    given = configured(objective="kto", model=str(base), max_steps=4, save_every=1)
+
+    def killed(line: dict[str, Any]) -> None:
+        if line.get("step") == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(given, [shard], out, progress=killed)
+    train(configured(objective="kto", model="tiny", vocab_size=512, max_steps=2), [shard], base)
+    with pytest.raises(AssayError, match=r"of another run \(the weights in train\.model\)"):
+        train(given, [shard], out)
+    train(given, [shard], out, resume="never")
+    evaluate(out, [shard], tmp_path / "eval")
+    train(configured(objective="kto", model="tiny", vocab_size=512, max_steps=1), [shard], base)
+    with pytest.raises(AssayError, match=r"was trained from .*, whose weights are others now or gone"):
+        evaluate(out, [shard], tmp_path / "eval")
