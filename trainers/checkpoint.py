@@ -282,6 +282,8 @@ def _told(path: Path) -> dict[str, Any]:
     told = json.loads((path / _STATE).read_text())
     if told["format"] != FORMAT:
         raise ValueError(f"its format is {told['format']}, not {FORMAT}")
+    if not isinstance(told["identity"], dict) or type(told["state"]["step"]) is not int:
+        raise TypeError("it is not of a training run")
     return dict(told)
 
 

@@ -169,6 +169,9 @@ class Fit:
             world=self.world,
             changed=resume == "changed",
         )
+        counts = [state.get(name) for name in ("step", "epoch", "at", "tokens", "computed")]
+        if not all(type(count) is int and count >= 0 for count in counts) or "best" not in state:
+            raise AssayError(f"{latest}: its numbers are not those of a training run; start anew (--clean)")
         self.sampler.go_to(state["epoch"], state["at"])
         self._tokens, self.engine.computed = state["tokens"], state["computed"]
         self.best = state["best"]

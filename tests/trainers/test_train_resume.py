@@ -262,3 +262,29 @@ def test_a_loss_that_is_not_finite_saves_the_state_before_it_and_names_the_rows(
         train(config(lr=1e30, clip=0.0, save_every=0), [pairs], out)
     assert not out.exists()
     assert len(list(work_folder(out).glob("step-*"))) == 1
+
+
+def stopped_with(changes: dict[str, Any], pairs: Path, out: Path) -> None:
+    def stop(line: dict[str, Any]) -> None:
+        if (line["event"], line["step"]) == ("step", 5):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        train(config(keep_last=1), [pairs], out, progress=stop)
+    (path,) = work_folder(out).glob("step-*/state.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("changes", [{"state": {"step": "x"}}, {"identity": 3}, {"state": None}])
+def test_a_checkpoint_that_is_not_of_a_run_is_passed_over(
+    changes: dict[str, Any], pairs: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    stopped_with(changes, pairs, tmp_path / "rm")
+    train(config(keep_last=1), [pairs], tmp_path / "rm")
+    same(tmp_path / "rm", undisturbed)
+
+
+def test_numbers_that_are_missing_in_a_checkpoint_are_told(pairs: Path, tmp_path: Path) -> None:
+    stopped_with({"state": {"step": 4}}, pairs, tmp_path / "rm")
+    with pytest.raises(AssayError, match="its numbers are not those of a training run"):
+        train(config(keep_last=1), [pairs], tmp_path / "rm")
