@@ -86,7 +86,7 @@ def test_processes_that_are_stopped_save_and_the_same_command_goes_on(shards: Pa
     [
         (1, {"model": "/no/such/model"}, "/no/such/model: no such model folder"),
         (2, {"model": "/no/such/model"}, "/no/such/model: no such model folder"),
-        (1, {"keep_best": "f1", "eval_every": 2}, r"train\.keep_best: the evaluation has no number 'f1'; it has"),
+        (1, {"keep_best": "f1", "eval_every": 2}, r"train\.keep_best: the evaluation has no number 'f1'"),
         (1, {"max_length": 12, "long_prompt": "drop"}, r"none of \d+ training pairs can be used"),
     ],
 )
