@@ -95,8 +95,12 @@ def test_the_system_prompt_alone_turns_the_preference_round(run: Path, tmp_path:
             fixes = aspect == "Functional Correctness"
             asked.append(
                 {
-                    "system": system, "input": rows[0]["input"], "aspect": aspect, "language": "Python",
-                    "chosen": strict if fixes else plain, "rejected": plain if fixes else strict,
+                    "system": system,
+                    "input": rows[0]["input"],
+                    "aspect": aspect,
+                    "language": "Python",
+                    "chosen": strict if fixes else plain,
+                    "rejected": plain if fixes else strict,
                 }
             )
     path = tmp_path / "asked.jsonl"
