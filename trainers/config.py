@@ -247,8 +247,6 @@ class TrainConfig:
                 raise AssayError(f"train.{name}: {getattr(self, name)} must be above 0")
         for tracker in self.trackers:
             _one_of("trackers", tracker, TRACKERS)
-        if self.keep_best and not self.eval_every:
-            raise AssayError("train.keep_best: chooses among evaluations; set train.eval_every above 0 too")
         if self.yes_token == self.no_token:
             raise AssayError(f"train.no_token: {self.no_token!r} is also train.yes_token; name two tokens")
         # 256 bytes and the three special tokens are in any byte-level vocabulary.

@@ -109,6 +109,9 @@ def train(
         Stopped: see the module.
     """
     config = config.resolved()
+    # Not where settings are read: they come one by one, in any order.
+    if config.keep_best and not config.eval_every:
+        raise AssayError("train.keep_best: chooses among evaluations; set train.eval_every above 0 too")
     with parallel.joined(config) as world:
         return _Run(config, world, Path(out_dir), key, progress).go(
             [Path(path) for path in train_shards], [Path(path) for path in dev_shards], resume

@@ -32,7 +32,6 @@ def test_unknown_key_is_refused_with_the_nearest_known_one() -> None:
         ({"batch_size": 0}, "train.batch_size: 0 must be at least 1"),
         ({"lr": -1.0}, "train.lr"),
         ({"dev_share": 1.0}, "train.dev_share"),
-        ({"keep_best": "auc"}, "train.keep_best: chooses among evaluations; set train.eval_every"),
         ({"objective": "ppo"}, "train.objective: 'ppo' is not known; use bt or"),
         ({"magnitude": "centred"}, "use centered or abs"),
         ({"model": ""}, "train.model"),

@@ -288,3 +288,8 @@ def test_numbers_that_are_missing_in_a_checkpoint_are_told(pairs: Path, tmp_path
     stopped_with({"state": {"step": 4}}, pairs, tmp_path / "rm")
     with pytest.raises(AssayError, match="its numbers are not those of a training run"):
         train(config(keep_last=1), [pairs], tmp_path / "rm")
+
+
+def test_choosing_the_best_of_one_evaluation_is_refused(pairs: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssayError, match=r"chooses among evaluations; set train\.eval_every"):
+        train(config(keep_best="accuracy", eval_every=0), [pairs], tmp_path / "rm")
