@@ -76,6 +76,8 @@ class Fit:
         self.items, self.dev = list(items), list(dev)
         self.out_dir, self.work, self.progress = out_dir, work_folder(out_dir), progress
         self.steps = steps_of(config, len(items))
+        # Of the development rows, by the weights that are exported once all steps are taken.
+        self.said: list[Found] = []
         self.references: dict[int, list[Item]] = {}
         self.best: float | None = None
         self.sampler = Sampler(
@@ -304,9 +306,12 @@ class Fit:
             f"{self.objective.unit} {shown}{saved}; lower train.lr or raise train.warmup_ratio"
         )
 
+    def _judge(self) -> dict[str, Any]:
+        self.said = self.engine.infer(self.dev)
+        return self.objective.evaluate(self.dev, self.said, self.config.seed)
+
     def _evaluate(self, step: int) -> dict[str, Any]:
-        found = self.engine.infer(self.dev)
-        result = self.objective.evaluate(self.dev, found, self.config.seed)
+        result = self._judge()
         self.log.evaluation(step, result)
         if self.config.keep_best:
             # Scores that are all the same may have none, such as no correlation. Any other is better.
@@ -325,7 +330,7 @@ class Fit:
             )
             return dev
         checkpoint.load(best, self.model, None, identity=self.identity, world=self.world, changed=True)
-        return self.objective.evaluate(self.dev, self.engine.infer(self.dev), self.config.seed)
+        return self._judge()
 
 
 def steps_of(config: TrainConfig, items: int) -> int:

@@ -207,7 +207,7 @@ class _Run:
                     },
                     "threads": torch.get_num_threads(),
                 }
-                self._write(model, tokenizer, found, run)
+                self._write(model, tokenizer, found, fit.said, run)
         return TrainResult(
             self.out_dir,
             fit.steps,
@@ -307,12 +307,16 @@ class _Run:
         return temperature
 
     def _write(
-        self, model: RewardModel, tokenizer: PreTrainedTokenizerFast, found: _Data, run: dict[str, Any]
+        self,
+        model: RewardModel,
+        tokenizer: PreTrainedTokenizerFast,
+        found: _Data,
+        dev_said: Sequence[Found],
+        run: dict[str, Any],
     ) -> None:
         """Write the model's folder; the first process does, with what the others hold."""
         sample = found.items[:_PARITY_ITEMS]
         said = self.engine.infer(sample)
-        dev_said = self.engine.infer(found.dev) if isinstance(self.objective, Verifier) else []
         state = parallel.full_state(model)
         if state is not None and self.config.lora_rank:
             state = lora.merged(state, self.config)
