@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from trainers.items import Batch, Found, Item, bundles, passes
+from trainers.items import Batch, Found, Item, bundles, collate, passes
 from trainers.objectives.base import Objective
 from trainers.packing import balance
 from trainers.world import World
@@ -61,15 +61,12 @@ class Engine:
         """The passes of this process, and how many each process has to run."""
         parts = bundles(items, self.layout, self.pass_tokens)
         mine = balance([cost for _, cost in parts], self.world.size)[self.world.rank]
-        own = [item for index in mine for item in parts[index][0]]
-        made = passes(own, self.layout, self.pass_tokens, self.pad_id) if own else []
+        made = passes([parts[index] for index in mine], self.layout, self.pass_tokens, self.pad_id)
         return made, self.world.most(len(made))
 
     def _idle(self, items: Sequence[Item]) -> Batch:
         """A pass that counts for nothing."""
-        return passes([min(items, key=lambda item: item.tokens)], self.layout, self.pass_tokens, self.pad_id)[
-            0
-        ]
+        return collate([min(items, key=lambda item: item.tokens)], self.layout, self.pad_id)
 
     def accumulate(
         self, items: Sequence[Item], totals: Mapping[str, float], context: Mapping[str, float]

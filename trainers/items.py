@@ -216,13 +216,13 @@ def bundles(items: Sequence[Item], how: str, budget: int) -> list[tuple[list[Ite
     return made
 
 
-def passes(items: Sequence[Item], how: str, budget: int, pad_id: int) -> list[Batch]:
-    """Items in few passes of at most `budget` computed positions, unless one bundle alone exceeds it."""
+def passes(parts: Sequence[tuple[list[Item], int]], how: str, budget: int, pad_id: int) -> list[Batch]:
+    """Bundles (see `bundles`) in few passes of at most `budget` computed positions, unless one alone exceeds
+    it."""
     if how == "padded":
         # Items of like length share a pass, which saves padding and changes no sum.
-        ordered = sorted(items, key=lambda item: item.length)
+        ordered = sorted((item for part, _ in parts for item in part), key=lambda item: item.length)
         return [collate(part, how, pad_id) for part in _rectangles(ordered, budget)]
-    parts = bundles(items, how, budget)
     return [
         collate([item for index in chosen for item in parts[index][0]], how, pad_id)
         for chosen in micro_batches([cost for _, cost in parts], budget)

@@ -210,19 +210,9 @@ def yes_no(yes: Tensor, no: Tensor, resolved: Tensor, temperature: float = 1.0) 
 
 
 def log_odds(yes: Tensor, no: Tensor, temperature: float = 1.0) -> Tensor:
-    """(l_y - l_n) / T: the logit of `yes_probability`, the score of a trajectory; shape (trajectories,)."""
+    """(l_y - l_n) / T, shape (trajectories,): the score of a trajectory, and the logit of SWE-RM's reward,
+    exp(l_y/T) / (exp(l_y/T) + exp(l_n/T)) (2512.21919)."""
     return (yes.float() - no.float()) / temperature
-
-
-def yes_probability(yes: Tensor, no: Tensor, temperature: float = 1.0) -> Tensor:
-    """exp(l_y/T) / (exp(l_y/T) + exp(l_n/T)), the reward of SWE-RM (2512.21919), shape (trajectories,).
-
-    Args:
-        yes: log-probabilities (or logits) of the token for resolved, shape (trajectories,).
-        no: of the other token.
-        temperature: T, above 0 (temperature scaling, Guo et al. 2017, 1706.04599, section 4.2).
-    """
-    return torch.sigmoid(log_odds(yes, no, temperature))
 
 
 def ranking(scores: Tensor, resolved: Tensor) -> Tensor:

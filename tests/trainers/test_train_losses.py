@@ -25,7 +25,6 @@ from trainers.losses import (
     span_sums,
     step_kto,
     yes_no,
-    yes_probability,
 )
 from trainers.schedule import learning_rate
 
@@ -253,7 +252,6 @@ def test_yes_no_is_cross_entropy_with_the_words_difference_cooled(
     scaled = [math.exp(value / temperature) for value in word]
     wanted = -either - math.log(scaled[0 if resolved else 1] / sum(scaled))
     assert got == pytest.approx(wanted, rel=1e-4, abs=1e-4)
-    assert yes_probability(yes, no, temperature).item() == pytest.approx(scaled[0] / sum(scaled), abs=1e-5)
     assert torch.sigmoid(log_odds(yes, no, temperature)).item() == pytest.approx(
         scaled[0] / sum(scaled), abs=1e-5
     )
@@ -318,7 +316,7 @@ EXTREMES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "yes": lambda x: yes_no(-x.abs(), torch.zeros(1), _ON, 0.1),
     "no": lambda x: yes_no(torch.zeros(1), -x.abs(), _OFF, 0.1),
     "both words impossible": lambda x: yes_no(-x.abs(), -x.abs(), _ON, 2.0),
-    "probability": lambda x: yes_probability(x, -x, 0.1),
+    "log-odds": lambda x: log_odds(x, -x, 0.1),
     "ranking": lambda x: ranking(torch.cat([x, -x]), torch.tensor([True, False])),
     "classification": lambda x: classification(x, _ON),
     "brier": lambda x: brier(x, _OFF),
